@@ -1,0 +1,59 @@
+// THE list of subcommands, and the help that is made from it.
+#include "cli/commands.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/ending.hpp"
+#include "cli/nearest.hpp"
+#include "cli/options.hpp"
+#include "core/text.hpp"
+
+namespace cli {
+
+const std::vector<const Command*>& commands() {
+  static const std::vector<const Command*> list{
+      &exec_command,    &acquire_command, &block_command, &renew_command,
+      &release_command, &status_command,  &help_command,
+  };
+  return list;
+}
+
+const Command& find_command(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Command* const command : commands()) {
+    if (command->name == name) {
+      return *command;
+    }
+    names.push_back(command->name);
+  }
+  throw usage_error(fmt::format("unknown command '{}'{}", core::escaped(name), did_you_mean(name, names)));
+}
+
+std::string general_help() {
+  std::string text = "lk: locks for the shell\n\n";
+  for (const Command* const command : commands()) {
+    text += fmt::format("  lk {:<9}{}\n", command->name, command->summary);
+  }
+  text +=
+      "\n"
+      "  lk COMMAND --help   the options of a command\n"
+      "  lk --version\n"
+      "\n"
+      "A key is any text, like invoice:42. A duration D is like 30, 1.5s, 5m or 1h30m.\n"
+      "Status: 0 done, 1 free or nothing to do, 75 held by another, 64 usage,\n"
+      "69 store down, 74 output, 77 refused by the store, 78 configuration.\n"
+      "\n"
+      "Example: lk exec --key nightly -- rsync -a /srv /backup\n";
+  return text;
+}
+
+std::string help_of(const Command& command) {
+  Options options;
+  const auto action = command.declare(options);
+  std::string text = fmt::format("lk {} {}\n{}.\n", command.name, command.usage, command.summary);
+  text += options.listing();
+  text += fmt::format("Example: {}\n", command.example);
+  return text;
+}
+
+}  // namespace cli

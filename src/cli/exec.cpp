@@ -1,0 +1,337 @@
+// lk exec: run a command while holding a lock.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/ending.hpp"
+#include "cli/environment.hpp"
+#include "cli/exec_report.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/open_store.hpp"
+#include "cli/options.hpp"
+#include "cli/progress.hpp"
+#include "cli/report.hpp"
+#include "cli/taking.hpp"
+#include "core/lease.hpp"
+#include "core/text.hpp"
+#include "hold/sleeper.hpp"
+#include "hold/supervise.hpp"
+#include "hold/waiting.hpp"
+#include "os/child.hpp"
+#include "os/process.hpp"
+#include "os/random.hpp"
+#include "os/real_clock.hpp"
+#include "os/signals.hpp"
+#include "stores/registry.hpp"
+
+namespace cli {
+
+namespace {
+
+using core::Millis;
+
+constexpr Millis default_ttl{60'000};
+
+// The environment of the command: the caller's, with lk's own words in it.
+class ChildEnvironment {
+public:
+  ChildEnvironment(const core::Key& key, std::string_view owner, core::Fence fence, const std::string& store) {
+    set("LK_KEY", key.text());
+    set("LK_OWNER", owner);
+    set("LK_FENCE", fmt::to_string(fence.value));
+    const auto held = variable("LK_HELD");
+    set("LK_HELD", held && !held->empty() ? fmt::format("{}\n{}", *held, owner) : std::string(owner));
+    if (!variable("LK_STORE")) {
+      set("LK_STORE", store);
+    }
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (!replaced(*entry)) {
+        m_pointers.push_back(*entry);
+      }
+    }
+    for (std::string& own : m_own) {
+      m_pointers.push_back(own.data());
+    }
+    m_pointers.push_back(nullptr);
+  }
+
+  char* const* pointers() const { return m_pointers.data(); }
+
+private:
+  void set(std::string_view name, std::string_view value) { m_own.push_back(fmt::format("{}={}", name, value)); }
+  bool replaced(std::string_view entry) const {
+    for (const std::string& own : m_own) {
+      if (entry.substr(0, own.find('=') + 1) == own.substr(0, own.find('=') + 1)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::vector<std::string> m_own;
+  std::vector<char*> m_pointers;
+};
+
+class Exec : public Action {
+public:
+  explicit Exec(Options& options) {
+    options.text("--key", "K", "the name of the lock", m_key);
+    options.text("--ttl", "D", "the lease, renewed while CMD runs (LK_TTL; default 60s)", m_ttl);
+    options.text("--wait", "D|forever", "wait in line that long (default 0: try once)", m_wait);
+    options.number("--max-waiting", "join the line only if fewer than N wait", 1, 1'000'000, m_max_waiting);
+    options.text("--owner", "T", "the owner token (default random; -: read from stdin)", m_owner);
+    options.text("--note", "TEXT", "shown by status", m_note);
+    options.number("-E,--busy-exit", "exit status when not acquired (default 75)", 0, 255, m_busy_exit);
+    options.duration("--kill-after", "from TERM to KILL (default ttl/4, at most 5s)", Millis(0), m_kill_after);
+    options.choice("--on-lost", "WHAT", "term|kill|warn", "when the lock is lost: term, kill, warn (default term)", m_on_lost);
+    options.duration("--min-hold", "keep the lock until D after the grant", Millis(0), m_min_hold);
+    options.number("--status-fd", "write one JSON line there at the end", 3, 1'000'000, m_status_fd);
+    options.flag("--nested", "run under the lock if a parent exec holds it", m_nested);
+    options.flag("--raw-key", "take a key that begins or ends with : or /", m_raw_key);
+    m_common.declare(options);
+  }
+
+  int run(const Call& call) override;
+
+private:
+  int refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits);
+  int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command, const os::Signals& signals);
+  void check_status_fd() const;
+  // Every way out of `run` once the line can be written.
+  int end(int status) {
+    if (m_status_fd) {
+      write_status_line(static_cast<int>(*m_status_fd), m_line);
+    }
+    return status;
+  }
+  int busy_status() const { return m_busy_exit ? static_cast<int>(*m_busy_exit) : to_int(ExitCode::busy); }
+
+  CommonOptions m_common;
+  std::optional<std::string> m_key;
+  std::optional<std::string> m_ttl;
+  std::optional<std::string> m_wait;
+  std::optional<std::size_t> m_max_waiting;
+  std::optional<std::string> m_owner;
+  std::optional<std::string> m_note;
+  std::optional<std::size_t> m_busy_exit;
+  std::optional<Millis> m_kill_after;
+  std::string m_on_lost = "term";
+  std::optional<Millis> m_min_hold;
+  std::optional<std::size_t> m_status_fd;
+  bool m_nested = false;
+  bool m_raw_key = false;
+  StatusLine m_line;
+};
+
+// The child must not get it: end of file without a line tells a reader that lk was killed.
+void Exec::check_status_fd() const {
+  if (!m_status_fd) {
+    return;
+  }
+  const int fd = static_cast<int>(*m_status_fd);
+  const int mode = ::fcntl(fd, F_GETFL);
+  if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY) {
+    throw usage_error(fmt::format("--status-fd {} is not open for writing: add {}>FILE to the command line", fd, fd));
+  }
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+hold::OnLost on_lost_of(const std::string& word) {
+  return word == "kill" ? hold::OnLost::kill : word == "warn" ? hold::OnLost::warn : hold::OnLost::term;
+}
+
+// The lock that an exec further up holds, if this is it.
+std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& key) {
+  if (!variable("LK_HELD")) {
+    return std::nullopt;
+  }
+  // Trouble is left to the asking that follows: it may pass.
+  const auto state = store.status(key);
+  const auto* const held = state && state->by ? std::get_if<core::Held>(&*state->by) : nullptr;
+  return held != nullptr && held_by_ancestor(held->owner.bytes()) ? std::optional(*held) : std::nullopt;
+}
+
+int Exec::run(const Call& call) {
+  const Report report(m_common);
+  const core::Key key = key_to_take(m_key, m_raw_key);
+  if (*call.words == nullptr) {
+    throw usage_error("no command to run: lk exec --key K -- CMD [ARG...]");
+  }
+  const Settings settings = settle(m_common, m_ttl);
+  const Millis ttl = ttl_of(settings, core::shortest_exec_ttl, default_ttl);
+  const auto terms = core::make_terms(ttl, m_kill_after);
+  if (!terms) {
+    throw usage_error(fmt::format("--kill-after {}", terms.error()));
+  }
+  const std::optional<Millis> at_most = m_wait ? parse_wait(*m_wait) : std::optional(Millis(0));
+  const bool waits = !at_most || *at_most > Millis(0);
+  check_status_fd();
+  const core::StoreUrl url = store_url(settings);
+  core::Owner owner = m_owner ? parse_owner("--owner", *m_owner) : core::Owner::stored(os::random_uuid());
+  const core::Claim claim{key, std::move(owner), core::AskId{os::random_u64()}};
+
+  // From here on no signal is lost: it ends the wait, keeps the command from starting, or is forwarded to it.
+  os::Signals signals;
+  core::Limits limits;
+  limits.interrupt_fd = signals.fd();
+  const os::RealClock clock;
+  const hold::OpenStore open_again = [&settings, &url, &clock] {
+    core::StoreOptions options;
+    options.durable = false;
+    options.prefix = settings.prefix ? settings.prefix->value : options.prefix;
+    return stores::open(url, options, clock);
+  };
+  const auto store = open_store(settings, url, false, &limits, clock);
+  report.detail(sentence::asking(*store));
+
+  if (const auto held = ancestors_lock(*store, key)) {
+    if (!m_nested) {
+      report.error(sentence::deadlock(key, "exec"));
+      m_line.reason = "deadlock";
+      return end(to_int(ExitCode::busy));
+    }
+    const ChildEnvironment environment(key, held->owner.bytes(), held->fence.value_or(core::Fence{}), store->address());
+    signals.restore_in_child();
+    ::execvpe(call.words[0], call.words, environment.pointers());
+    const int error = errno;
+    report.error(fmt::format("cannot run {}: {}", core::escaped(call.words[0]), std::strerror(error)));
+    return end(to_int(error == ENOENT ? ExitCode::not_found : ExitCode::not_executable));
+  }
+
+  // Before the grant: from then on there is somebody to give it back, whatever happens to lk.
+  hold::SharedPage page;
+  std::optional<hold::Guardian> guardian;
+  store->rest();
+  guardian.emplace(page, clock, open_again, claim);
+
+  hold::Wait wait{core::Ask{claim}, at_most};
+  wait.ask.ttl = ttl;
+  wait.ask.max_waiting = m_max_waiting;
+  wait.ask.durable = false;
+  wait.ask.who = who_asks(::getpid(), call.words[0], m_note);
+  if (store->looks_at_keepers()) {
+    wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process(), guardian->process()};
+  }
+  WaitProgress progress(report, key);
+  hold::PollSleeper sleeper(clock, signals.fd(), -1);
+  const hold::Outcome outcome = hold::wait_for(*store, limits, clock, sleeper, progress, wait);
+  progress.end_live_line();
+
+  if (const auto* const refusal = std::get_if<hold::Refused>(&outcome)) {
+    return refused(report, key, *refusal, waits);
+  }
+  if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
+    m_line.reason = "store";
+    m_line.waited = failed->waited;
+    report.error(failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl) : failed->error.detail);
+    return end(to_int(exit_code(failed->error.what)));
+  }
+  if (std::holds_alternative<hold::Stopped>(outcome)) {
+    const auto signal = signals.next();
+    m_line.reason = "signal";
+    guardian.reset();
+    end(0);
+    signals.die_of(signal ? signal->number : SIGTERM);
+  }
+
+  const auto& won = std::get<hold::Won>(outcome);
+  m_line.acquired = true;
+  m_line.fence = won.fence;
+  m_line.waited = won.waited;
+  report.detail(sentence::granted(key, won.fence));
+
+  const hold::Duty duty{claim, *terms, on_lost_of(m_on_lost), m_min_hold.value_or(Millis(0))};
+  const ChildEnvironment environment(key, claim.owner.bytes(), won.fence, store->address());
+  // With a terminal, or under another exec, the child stays in the group that gets Ctrl-C.
+  const hold::Command command{call.words, environment.pointers(), !os::has_terminal() && !variable("LK_HELD")};
+  ExecNarrator narrator(report, key, duty, *store);
+  const hold::Ended result =
+      hold::supervise(*store, limits, clock, signals, page, guardian, open_again, won, duty, command, narrator);
+  return ended(report, key, result, call.words[0], signals);
+}
+
+int Exec::refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits) {
+  m_line.reason = "busy";
+  m_line.waited = refused.waited;
+  if (refused.line_full && m_max_waiting) {
+    report.news(sentence::line_full(key, refused.by, *m_max_waiting));
+  } else if (waits) {
+    report.news(sentence::gave_up(key, refused.by, refused.waited));
+  } else {
+    report.news(sentence::refusal(key, refused.by));
+  }
+  return end(busy_status());
+}
+
+int Exec::ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command,
+                const os::Signals& signals) {
+  using Start = hold::Ended::Start;
+  m_line.released = ended.released;
+  m_line.lost = ended.lost.has_value();
+  m_line.held = ended.held;
+  switch (ended.start) {
+    case Start::started:
+      break;
+    case Start::too_late:
+      m_line.reason = "too_late";
+      report.error(sentence::granted_too_late(key, m_ttl ? to_duration("--ttl", *m_ttl, Millis(0)) : default_ttl));
+      return end(ended.released ? to_int(ExitCode::store_down) : busy_status());
+    case Start::signalled:
+      m_line.reason = "signal";
+      end(0);
+      signals.die_of(ended.signal);
+    case Start::no_process:
+      m_line.reason = "no_process";
+      report.error(sentence::no_process(key, ended.error));
+      return end(to_int(ExitCode::system));
+    case Start::not_executable:
+      m_line.reason = "cannot_run";
+      report.error(sentence::cannot_run(key, command, ended.error));
+      return end(to_int(ended.error == ENOENT ? ExitCode::not_found : ExitCode::not_executable));
+  }
+  m_line.ran = true;
+  if (WIFEXITED(ended.status)) {
+    m_line.child_exit = WEXITSTATUS(ended.status);
+  } else {
+    m_line.child_signal = WTERMSIG(ended.status);
+  }
+  if (ended.unsupervised) {
+    m_line.reason = "unsupervised";
+    report.error(sentence::unsupervised(key, ended.error));
+    return end(to_int(ExitCode::unsupervised));
+  }
+  if (ended.lost) {
+    m_line.reason = "lost";
+    return end(to_int(ExitCode::lost));
+  }
+  m_line.reason = m_line.child_signal ? "signal" : "ok";
+  end(0);
+  if (m_line.child_signal) {
+    signals.die_of(*m_line.child_signal);
+  }
+  return *m_line.child_exit;
+}
+
+}  // namespace
+
+const Command exec_command{
+    "exec",
+    "Run a command while holding a lock",
+    "--key K [OPTION...] -- CMD [ARG...]",
+    "lk exec --key backup --wait 10m -- /usr/local/bin/backup",
+    true,
+    [](Options& options) -> std::unique_ptr<Action> { return std::make_unique<Exec>(options); },
+};
+
+}  // namespace cli

@@ -1,0 +1,113 @@
+// Keys, owners and times as users give them.
+#include "cli/lock_options.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "cli/ending.hpp"
+#include "cli/environment.hpp"
+#include "cli/options.hpp"
+#include "core/lease.hpp"
+#include "core/text.hpp"
+
+namespace cli {
+
+namespace {
+
+// Byte by byte: what follows the line belongs to whoever reads stdin next.
+std::string line_of_stdin() {
+  std::string line;
+  for (char c = '\0'; line.size() <= core::Owner::longest;) {
+    const ssize_t got = ::read(STDIN_FILENO, &c, 1);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0 || c == '\n') {
+      break;
+    }
+    line += c;
+  }
+  return line;
+}
+
+}  // namespace
+
+core::Key parse_key(std::string_view source, std::string_view text) {
+  auto key = core::Key::parse(text);
+  if (!key) {
+    throw usage_error(fmt::format("{} {}", source, key.error()));
+  }
+  return *std::move(key);
+}
+
+core::Key key_to_take(const std::optional<std::string>& option, bool raw) {
+  if (!option) {
+    throw usage_error("--key is missing");
+  }
+  core::Key key = parse_key("--key", *option);
+  const auto is_separator = [](char c) { return c == ':' || c == '/'; };
+  const bool at_start = is_separator(key.text().front());
+  if (!raw && (at_start || is_separator(key.text().back()))) {
+    throw usage_error(fmt::format("--key '{}' {} with '{}': is a variable unset? (--raw-key if it is meant)",
+                                  core::escaped(key.text()), at_start ? "begins" : "ends",
+                                  at_start ? key.text().front() : key.text().back()));
+  }
+  return key;
+}
+
+core::Key key_of_lock(const std::optional<std::string>& option) {
+  if (option) {
+    return parse_key("--key", *option);
+  }
+  if (const auto key = variable("LK_KEY")) {
+    return parse_key("LK_KEY", *key);
+  }
+  throw usage_error("--key is missing, and LK_KEY is not set");
+}
+
+core::Owner owner_of_lock(const std::optional<std::string>& option, const core::Key& key) {
+  if (option) {
+    return parse_owner("--owner", *option);
+  }
+  const auto owner = variable("LK_OWNER");
+  if (!owner) {
+    throw usage_error("--owner is missing, and LK_OWNER is not set");
+  }
+  if (const auto its_key = variable("LK_KEY"); its_key && *its_key != key.text()) {
+    throw usage_error(fmt::format("--owner is missing: LK_OWNER is that of LK_KEY '{}', not of '{}'", core::escaped(*its_key),
+                                  core::escaped(key.text())));
+  }
+  return parse_owner("LK_OWNER", *owner);
+}
+
+core::Owner parse_owner(const std::string& source, const std::string& text) {
+  const bool from_stdin = text == "-";
+  auto owner = core::Owner::parse(from_stdin ? line_of_stdin() : text);
+  if (!owner) {
+    throw usage_error(fmt::format("{} {}", from_stdin ? source + " from stdin" : source, owner.error()));
+  }
+  return *std::move(owner);
+}
+
+core::Millis ttl_of(const Settings& settings, core::Millis shortest, core::Millis fallback, bool* ttl_given) {
+  if (ttl_given != nullptr) {
+    *ttl_given = settings.ttl.has_value();
+  }
+  return settings.ttl ? to_duration(settings.ttl->source, settings.ttl->value, shortest) : fallback;
+}
+
+std::optional<core::Millis> parse_wait(const std::string& text) {
+  if (text == "forever") {
+    return std::nullopt;
+  }
+  const auto wait = core::parse_duration(text);
+  if (!wait) {
+    throw usage_error(fmt::format("--wait {}, or forever", wait.error()));
+  }
+  return *wait;
+}
+
+}  // namespace cli

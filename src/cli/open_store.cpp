@@ -1,0 +1,124 @@
+// Store addresses: the default one, absolute paths, passwords blanked in argv.
+#include "cli/open_store.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "cli/ending.hpp"
+#include "cli/environment.hpp"
+#include "stores/registry.hpp"
+
+namespace cli {
+
+namespace {
+
+constexpr std::string_view sqlite = "sqlite";
+
+std::string home() {
+  if (const auto value = variable("HOME"); value && !value->empty()) {
+    return *value;
+  }
+  const passwd* const entry = ::getpwuid(::geteuid());
+  if (entry == nullptr || entry->pw_dir == nullptr || *entry->pw_dir == '\0') {
+    throw configuration_error(fmt::format(
+        "no place for the default store: HOME is not set and user {} has no home; give one with --store or LK_STORE",
+        ::geteuid()));
+  }
+  return entry->pw_dir;
+}
+
+std::string default_path() {
+  if (::geteuid() == 0) {
+    return "/var/lib/lk/locks.db";
+  }
+  // The base directory specification: a relative path is to be ignored.
+  if (const auto state = variable("XDG_STATE_HOME"); state && !state->empty() && state->front() == '/') {
+    return *state + "/lk/locks.db";
+  }
+  return home() + "/.local/state/lk/locks.db";
+}
+
+core::StoreUrl checked(std::string_view source, std::string_view text) {
+  auto url = core::StoreUrl::parse(text);
+  if (!url) {
+    throw configuration_error(fmt::format("{} {}", source, url.error()));
+  }
+  return *std::move(url);
+}
+
+}  // namespace
+
+core::StoreUrl store_url(const Settings& settings) {
+  const std::string source = settings.store ? settings.store->source : "the default store";
+  core::StoreUrl url =
+      settings.store ? checked(source, settings.store->value) : checked(source, fmt::format("sqlite:{}", default_path()));
+  if (url.scheme() != sqlite || url.rest().front() == '/') {
+    return url;
+  }
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  if (error) {
+    throw configuration_error(fmt::format("{} is a relative path, and the working directory cannot be read: {}", source,
+                                          error.message()));
+  }
+  return checked(source, fmt::format("sqlite:{}", (here / url.rest()).lexically_normal().string()));
+}
+
+std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,
+                                        const core::Limits* limits, const core::Clock& clock) {
+  core::StoreOptions options;
+  options.durable = durable;
+  options.limits = limits;
+  if (settings.prefix) {
+    options.prefix = settings.prefix->value;
+  }
+  auto store = stores::open(url, options, clock);
+  if (!store) {
+    core::StoreError& error = store.error();
+    if (error.what == core::Trouble::misconfigured && settings.store) {
+      error.detail = fmt::format("{}: {}", settings.store->source, error.detail);
+    }
+    throw Ending(exit_code(error.what), std::move(error.detail));
+  }
+  return *std::move(store);
+}
+
+bool certainly_missing(const core::StoreUrl& url) {
+  return url.scheme() == sqlite && ::access(url.rest().c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+void blank_passwords(int argc, char** argv) {
+  constexpr std::string_view option = "--store";
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
+    char* value = nullptr;
+    if (argv[i] == option && i + 1 < argc) {
+      value = argv[i + 1];
+    } else if (std::string_view(argv[i]).substr(0, option.size() + 1) == "--store=") {
+      value = argv[i] + option.size() + 1;
+    }
+    char* const authority = value == nullptr ? nullptr : std::strstr(value, "://");
+    // The last '@' of all, because a password that was not percent-encoded may hold one.
+    char* const at = authority == nullptr ? nullptr : std::strrchr(authority, '@');
+    if (at == nullptr) {
+      continue;
+    }
+    char* const user = authority + 3;
+    char* const colon = std::strchr(user, ':');
+    // A lone word before the '@' may be meant as the password.
+    for (char* c = colon != nullptr && colon < at ? colon + 1 : user; c < at; ++c) {
+      *c = '*';
+    }
+  }
+}
+
+}  // namespace cli

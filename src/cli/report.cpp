@@ -1,0 +1,187 @@
+// The sentences, and the one place that writes to stderr.
+#include "cli/report.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/output.hpp"
+#include "cli/times.hpp"
+#include "core/text.hpp"
+
+namespace cli {
+
+void say(std::string_view sentence) {
+  // One write: two lk that share a terminal or a log do not mix their lines.
+  write_all(STDERR_FILENO, fmt::format("lk: {}\n", sentence));
+}
+
+void Report::news(std::string_view sentence) const {
+  if (!m_quiet) {
+    say(sentence);
+  }
+}
+
+void Report::detail(std::string_view sentence) const {
+  if (m_verbose) {
+    say(sentence);
+  }
+}
+
+void Report::error(std::string_view sentence) const { say(sentence); }
+
+namespace sentence {
+
+namespace {
+
+std::string lease(const std::optional<core::Millis>& left, std::string_view before) {
+  return left ? fmt::format("{} {}", before, core::to_text(*left)) : std::string("never expires");
+}
+
+std::string held_by(const core::Held& held) {
+  std::string text = held.fence ? who(held.who) : fmt::format("another program (owner {})", core::escaped(held.owner.bytes()));
+  if (held.held_for) {
+    text += fmt::format(" for {}", core::to_text(*held.held_for));
+  }
+  text += fmt::format(", {}", lease(held.left, "lease ends in"));
+  if (held.fence) {
+    text += fmt::format(", fence {}", held.fence->value);
+  }
+  if (!held.who.note.empty()) {
+    text += fmt::format(": \"{}\"", core::escaped(held.who.note));
+  }
+  return text;
+}
+
+std::string ordinal(std::size_t number) {
+  const std::size_t tens = number % 100;
+  const std::size_t ones = tens >= 11 && tens <= 13 ? 0 : number % 10;
+  return fmt::format("{}{}", number, ones == 1 ? "st" : ones == 2 ? "nd" : ones == 3 ? "rd" : "th");
+}
+
+}  // namespace
+
+std::string who(const core::Who& who) {
+  std::string text = who.user.empty() && who.host.empty()
+                         ? "somebody"
+                         : fmt::format("{}@{}", core::escaped(who.user), core::escaped(who.host));
+  if (who.pid != 0) {
+    text += fmt::format(" (pid {}{}{})", who.pid, who.command.empty() ? "" : ", ", core::escaped(who.command));
+  }
+  return text;
+}
+
+std::string refusal(const core::Key& key, const core::Occupant& by) {
+  const std::string name = core::escaped(key.text());
+  if (const auto* const held = std::get_if<core::Held>(&by)) {
+    return fmt::format("{} is held by {}", name, held_by(*held));
+  }
+  if (const auto* const promised = std::get_if<core::Promised>(&by)) {
+    return fmt::format("{} is free but promised to {}, first in line for {}", name, who(promised->who),
+                       core::to_text(promised->waiting_for));
+  }
+  const auto& foreign = std::get<core::Foreign>(by);
+  return fmt::format("{} is held by another program (redis {}), {}", name, core::escaped(foreign.type),
+                     lease(foreign.left, "expires in"));
+}
+
+std::string gave_up(const core::Key& key, const core::Occupant& by, core::Millis waited) {
+  return fmt::format("gave up after {}: {}", core::to_text(waited), refusal(key, by));
+}
+
+std::string line_full(const core::Key& key, const core::Occupant& by, std::size_t max_waiting) {
+  return fmt::format("the line is full (--max-waiting {}): {}", max_waiting, refusal(key, by));
+}
+
+std::string deadlock(const core::Key& key, std::string_view command) {
+  return fmt::format("{} is held by the lk exec that this lk {} runs under: waiting for it would never end",
+                     core::escaped(key.text()), command);
+}
+
+std::string maybe_granted(const core::StoreError& error, const core::Claim& claim, core::WallTime latest_end) {
+  return fmt::format("{}; {} may be held all the same, by owner {}, until {} at the latest", error.detail,
+                     core::escaped(claim.key.text()), core::escaped(claim.owner.bytes()), local_time(latest_end));
+}
+
+std::string until(const core::Key& key, core::Millis ttl, core::WallTime end) {
+  return fmt::format("{} is yours until {} ({}); nothing renews it", core::escaped(key.text()), local_time(end),
+                     core::to_text(ttl));
+}
+
+std::string token_lost(const core::Key& key, std::string_view why, const core::Result<core::Released>& given_back) {
+  return fmt::format("cannot write the token to stdout: {}; {}", why,
+                     given_back ? fmt::format("{} is released again", core::escaped(key.text()))
+                                : not_given_back(key, given_back.error()));
+}
+
+std::string not_given_back(const core::Key& key, const core::StoreError& error) {
+  return fmt::format("{} stays held until its ttl ends: {}", core::escaped(key.text()), error.detail);
+}
+
+std::string not_held_any_more(const core::Key& key, const core::Store& store) {
+  return fmt::format("not renewed: {} is not held any more in {}", core::escaped(key.text()), core::escaped(store.address()));
+}
+
+std::string held_by_another(const core::Key& key, const std::optional<core::Occupant>& by) {
+  return by ? fmt::format("not yours: {}", refusal(key, *by))
+            : fmt::format("not yours: {} is held by another owner", core::escaped(key.text()));
+}
+
+std::string nothing_to_release(const core::Key& key, const core::Store& store) {
+  return fmt::format("nothing to release: {} is not held in {}", core::escaped(key.text()), core::escaped(store.address()));
+}
+
+std::string had_expired(const core::Key& key, const std::optional<core::Millis>& expired_for) {
+  return fmt::format("nothing to release: your lock {} had expired{}, and nobody has taken it since",
+                     core::escaped(key.text()), expired_for ? fmt::format(" {} ago", core::to_text(*expired_for)) : "");
+}
+
+std::string stands_on(const core::Key& key) {
+  return fmt::format("not released: the running command stands on {}; lk exec releases it when the command ends (--force if "
+                     "it must be now)",
+                     core::escaped(key.text()));
+}
+
+std::string evicted(const core::Key& key, const core::Occupant& by) {
+  const auto* const held = std::get_if<core::Held>(&by);
+  return fmt::format("{} is free now; {} may run on until its next renewal", core::escaped(key.text()),
+                     held != nullptr && held->fence ? fmt::format("the command of {}", who(held->who)) : "what held it");
+}
+
+std::string changed(const core::Key& key) {
+  return fmt::format("nothing was removed: the holder of {} changed meanwhile", core::escaped(key.text()));
+}
+
+std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by) {
+  return fmt::format("nothing was removed: fence {} is not that of the holder; {}", wanted.value, refusal(key, by));
+}
+
+std::string no_locks(std::string_view pattern, std::string_view store) {
+  return pattern.empty() || pattern == "*"
+             ? fmt::format("no locks in {}", core::escaped(store))
+             : fmt::format("no locks match '{}' in {}", core::escaped(pattern), core::escaped(store));
+}
+
+std::string no_store_yet(std::string_view store) { return fmt::format("{} does not exist yet", core::escaped(store)); }
+
+std::string asking(const core::Store& store) { return fmt::format("asking {}", core::escaped(store.address())); }
+
+std::string granted(const core::Key& key, core::Fence fence) {
+  return fmt::format("{} is granted, fence {}", core::escaped(key.text()), fence.value);
+}
+
+std::string renewed(const core::Key& key, core::Millis ttl, core::WallTime end) {
+  return fmt::format("{} is renewed, until {} ({}) at least", core::escaped(key.text()), local_time(end), core::to_text(ttl));
+}
+
+std::string released(const core::Key& key) { return fmt::format("{} is released", core::escaped(key.text())); }
+
+std::string waiting(const core::Key& key, std::size_t ahead, const core::Occupant& by) {
+  return fmt::format("waiting for {}, {} in line; {}", core::escaped(key.text()), ordinal(ahead + 1), refusal(key, by));
+}
+
+std::string trouble_while_waiting(const core::StoreError& error) { return fmt::format("{}; still trying", error.detail); }
+
+}  // namespace sentence
+
+}  // namespace cli

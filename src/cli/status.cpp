@@ -1,0 +1,277 @@
+// lk status: who holds what, since when, until when, who waits.
+#include <unistd.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/ending.hpp"
+#include "cli/environment.hpp"
+#include "cli/json.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/open_store.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/report.hpp"
+#include "cli/table.hpp"
+#include "cli/times.hpp"
+#include "core/glob.hpp"
+#include "core/text.hpp"
+#include "os/real_clock.hpp"
+
+namespace cli {
+
+namespace {
+
+using core::Millis;
+
+std::string ago(const std::optional<Millis>& duration) {
+  return duration ? fmt::format("{} ago", core::to_text(*duration)) : std::string("?");
+}
+
+std::string ends_in(const std::optional<Millis>& left) {
+  return left ? fmt::format("in {}", core::to_text(*left)) : std::string("never");
+}
+
+bool use_color(const std::string& choice) {
+  if (choice != "auto") {
+    return choice == "always";
+  }
+  return ::isatty(STDOUT_FILENO) == 1 && variable("NO_COLOR").value_or("").empty() && variable("TERM") != "dumb";
+}
+
+std::string_view color_of(const core::LockState& lock) {
+  if (!lock.by) {
+    return "\x1b[32m";  // green
+  }
+  return std::holds_alternative<core::Held>(*lock.by) ? "\x1b[33m" : "\x1b[36m";  // yellow, cyan
+}
+
+Row table_row(const core::LockState& lock, bool color) {
+  std::string holder = "-";
+  std::string since = "-";
+  std::string expires = "-";
+  std::string fence = "-";
+  std::string note;
+  if (lock.by) {
+    if (const auto* const held = std::get_if<core::Held>(&*lock.by)) {
+      holder = held->fence ? sentence::who(held->who) : fmt::format("another program ({})", core::escaped(held->owner.bytes()));
+      since = ago(held->held_for);
+      expires = ends_in(held->left);
+      fence = held->fence ? fmt::format("{}", held->fence->value) : "-";
+      note = core::escaped(held->who.note);
+    } else if (const auto* const promised = std::get_if<core::Promised>(&*lock.by)) {
+      holder = fmt::format("for {}", sentence::who(promised->who));
+      note = core::escaped(promised->who.note);
+    } else {
+      const auto& foreign = std::get<core::Foreign>(*lock.by);
+      holder = fmt::format("another program (redis {})", core::escaped(foreign.type));
+      expires = ends_in(foreign.left);
+    }
+  }
+  return {{core::escaped(lock.key.text())},
+          {state_name(lock), color ? color_of(lock) : ""},
+          {std::move(holder)},
+          {std::move(since)},
+          {std::move(expires)},
+          {fmt::format("{}", lock.waiting)},
+          {std::move(fence)},
+          {std::move(note)}};
+}
+
+std::string table(const std::vector<core::LockState>& locks, bool color) {
+  const std::string_view bold = color ? "\x1b[1m" : "";
+  std::vector<Row> rows{{}};
+  for (const char* const title : {"KEY", "STATE", "HOLDER", "SINCE", "EXPIRES", "WAITING", "FENCE", "NOTE"}) {
+    rows.front().push_back({title, bold});
+  }
+  for (const core::LockState& lock : locks) {
+    rows.push_back(table_row(lock, color));
+  }
+  return aligned(rows);
+}
+
+class Card {
+public:
+  explicit Card(core::WallTime now) : m_now(now) {}
+
+  std::string text(const core::LockState& lock, const std::string& store, bool color) {
+    add("key", core::escaped(lock.key.text()));
+    m_rows.push_back({{"state"}, {state_name(lock), color ? color_of(lock) : ""}});
+    if (lock.by) {
+      if (const auto* const held = std::get_if<core::Held>(&*lock.by)) {
+        add_holder(*held);
+      } else if (const auto* const promised = std::get_if<core::Promised>(&*lock.by)) {
+        add("for", sentence::who(promised->who));
+      } else {
+        const auto& foreign = std::get<core::Foreign>(*lock.by);
+        add("holder", fmt::format("another program (redis {})", core::escaped(foreign.type)));
+        add("value", core::escaped(foreign.value));
+        add("expires", at_end_of(foreign.left));
+      }
+    }
+    add("store", core::escaped(store));
+    add("waiting", fmt::format("{}", lock.waiting));
+    std::string text = aligned(m_rows);
+    for (std::size_t i = 0; i < lock.line.size(); ++i) {
+      text += waiter_line(lock.line[i], i + 1);
+    }
+    return text;
+  }
+
+private:
+  void add(std::string name, std::string value) { m_rows.push_back({{std::move(name)}, {std::move(value)}}); }
+
+  std::string at_end_of(const std::optional<Millis>& left) const {
+    return left ? fmt::format("{} (in {})", local_time(m_now + *left), core::to_text(*left)) : std::string("never");
+  }
+
+  void add_holder(const core::Held& held) {
+    if (held.fence) {
+      add("host", core::escaped(held.who.host));
+      add("user", core::escaped(held.who.user));
+      add("pid", fmt::format("{}", held.who.pid));
+      add("command", core::escaped(held.who.command));
+      add("note", core::escaped(held.who.note));
+    } else {
+      add("holder", "another program");
+    }
+    add("owner", core::escaped(held.owner.bytes()));
+    add("fence", held.fence ? fmt::format("{}", held.fence->value) : "none");
+    add("since", held.since ? fmt::format("{} ({})", local_time(*held.since), ago(held.held_for)) : ago(held.held_for));
+    add("expires", at_end_of(held.left));
+    if (held.fence) {
+      add("durable", held.durable ? "yes" : "no (ends with the machine)");
+    }
+  }
+
+  std::string waiter_line(const core::Waiter& waiter, std::size_t position) const {
+    std::string text = fmt::format("  {}. {}, waiting for {}", position, sentence::who(waiter.who),
+                                   core::to_text(waiter.waiting_for));
+    if (waiter.since) {
+      text += fmt::format(" since {}", local_time(*waiter.since));
+    }
+    text += waiter.wait_left ? fmt::format(", gives up in {}", core::to_text(*waiter.wait_left)) : ", for ever";
+    text += fmt::format(", owner {}", core::escaped(waiter.owner.bytes()));
+    if (!waiter.who.note.empty()) {
+      text += fmt::format(": \"{}\"", core::escaped(waiter.who.note));
+    }
+    return text + "\n";
+  }
+
+  core::WallTime m_now;
+  std::vector<Row> m_rows;
+};
+
+class Status : public Action {
+public:
+  explicit Status(Options& options) {
+    options.words("KEY", "all about one lock (default LK_KEY if set, else all locks)", m_words);
+    options.words("GLOB", "a table of the keys that match", m_words);
+    options.text("--key", "K", "this very key, also one with * in it", m_key);
+    options.flag("--json", "an array of objects, for programs", m_json);
+    m_common.declare(options);
+  }
+
+  int run(const Call&) override {
+    const Report report(m_common);
+    sort_words();
+    const core::StoreUrl url = store_url(settle(m_common));
+    const os::RealClock clock;
+    const bool missing = certainly_missing(url);
+    const auto store = missing ? nullptr : open_store(settle(m_common), url, false, nullptr, clock);
+    const std::string address = store ? store->address() : url.rest();
+    report.detail(store ? sentence::asking(*store) : sentence::no_store_yet(address));
+
+    std::vector<core::LockState> locks = ask(store.get());
+    bool occupied = false;
+    for (const core::LockState& lock : locks) {
+      occupied = occupied || lock.by.has_value();
+    }
+    const core::WallTime now = clock.wall();
+    const bool one_key = m_keys.size() == 1 && m_globs.empty();
+    const bool color = use_color(m_common.color);
+    if (m_json) {
+      print(status_json(locks, now, address));
+    } else if (one_key) {
+      print(Card(now).text(locks.front(), address, color));
+    } else if (!locks.empty()) {
+      print(table(locks, color));
+    }
+    if (locks.empty()) {
+      report.news(sentence::no_locks(m_globs.size() == 1 && m_keys.empty() ? m_globs.front().pattern() : "", address));
+    }
+    return to_int(occupied ? ExitCode::ok : ExitCode::nothing);
+  }
+
+private:
+  void sort_words() {
+    if (m_key) {
+      m_keys.push_back(key_of_lock(m_key));
+    }
+    for (const std::string& word : m_words) {
+      if (core::Glob::is_pattern(word)) {
+        m_globs.emplace_back(word);
+      } else {
+        m_keys.push_back(parse_key("KEY", word));
+      }
+    }
+    if (m_keys.empty() && m_globs.empty()) {
+      if (variable("LK_KEY")) {
+        m_keys.push_back(key_of_lock(std::nullopt));
+      } else {
+        m_globs.push_back(core::Glob::everything());
+      }
+    }
+  }
+
+  // In key order, each key once. A key that was named is there also where it is free.
+  std::vector<core::LockState> ask(core::Store* store) const {
+    std::map<core::Key, core::LockState> found;
+    for (const core::Glob& glob : m_globs) {
+      if (store == nullptr) {
+        break;
+      }
+      for (core::LockState& lock : value_or_end(store->list(glob))) {
+        // Only status() tells the line.
+        if (m_json && lock.waiting > 0) {
+          lock = value_or_end(store->status(lock.key));
+        }
+        found.insert_or_assign(lock.key, lock);
+      }
+    }
+    for (const core::Key& key : m_keys) {
+      found.insert_or_assign(key, store == nullptr ? core::LockState{key, std::nullopt, 0, {}} : value_or_end(store->status(key)));
+    }
+    std::vector<core::LockState> locks;
+    for (auto& [key, lock] : found) {
+      locks.push_back(std::move(lock));
+    }
+    return locks;
+  }
+
+  CommonOptions m_common;
+  std::optional<std::string> m_key;
+  bool m_json = false;
+  std::vector<std::string> m_words;
+  std::vector<core::Key> m_keys;
+  std::vector<core::Glob> m_globs;
+};
+
+}  // namespace
+
+const Command status_command{
+    "status",
+    "Show who holds what, since when, until when, and who waits",
+    "[KEY|GLOB ...] [--key K] [--json] [OPTION...]",
+    "lk status 'invoice:*'",
+    false,
+    [](Options& options) -> std::unique_ptr<Action> { return std::make_unique<Status>(options); },
+};
+
+}  // namespace cli

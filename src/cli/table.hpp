@@ -1,0 +1,25 @@
+// Text in columns of a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+
+// Columns that the text takes: 2 for East Asian wide characters and emoji, 0 for combining ones.
+std::size_t display_width(std::string_view text);
+// The start of the text, no wider than that.
+std::string_view fitting(std::string_view text, std::size_t columns);
+
+struct Cell {
+  std::string text;
+  std::string_view color = "";  // an escape sequence; it takes no columns
+};
+using Row = std::vector<Cell>;
+
+// Two blanks between columns, none at the end of a line.
+std::string aligned(const std::vector<Row>& rows);
+
+}  // namespace cli

@@ -1,0 +1,38 @@
+// acquire and block: get the lock, hand the token over, and leave nothing behind where that fails.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.hpp"
+#include "cli/common_options.hpp"
+#include "core/store.hpp"
+
+namespace cli {
+
+// For people: this user on this machine, and the process that `pid` names.
+core::Who who_asks(std::int64_t pid, std::string command, const std::optional<std::string>& note);
+
+// Whether the lock is held by an exec that this process runs under: waiting for it would never end.
+bool waits_for_ancestor(core::Store& store, const core::Key& key);
+
+class Taking : public Action {
+public:
+  enum class Patience { one_try, in_line };
+  Taking(Options& options, Patience patience);
+  int run(const Call& call) override;
+
+private:
+  Patience m_patience;
+  CommonOptions m_common;
+  std::optional<std::string> m_key;
+  std::optional<std::string> m_ttl;
+  std::optional<std::string> m_owner;
+  std::optional<std::string> m_note;
+  std::optional<std::string> m_wait;
+  std::optional<std::size_t> m_max_waiting;
+  std::string m_output = "token";
+  bool m_raw_key = false;
+};
+
+}  // namespace cli

@@ -1,0 +1,379 @@
+// One poll over signals and one timer; everything else is the machine's decision.
+#include "hold/supervise.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "os/boot_timer.hpp"
+#include "os/child.hpp"
+#include "os/family.hpp"
+#include "os/process.hpp"
+
+namespace hold {
+
+namespace {
+
+using core::Millis;
+
+std::int64_t number(core::Instant time) {
+  return time.time_since_epoch().count();
+}
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+class Supervision {
+public:
+  Supervision(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals, SharedPage& page,
+              std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won, const Duty& duty,
+              const Command& command, Narrator& narrator)
+      : m_store(store),
+        m_limits(limits),
+        m_clock(clock),
+        m_signals(signals),
+        m_page(page),
+        m_guardian(guardian),
+        m_open_store(open_store),
+        m_duty(duty),
+        m_command(command),
+        m_narrator(narrator),
+        m_granted(won.sent),
+        m_machine(core::Lease{duty.terms, won.sent}, duty.on_lost) {}
+
+  Ended run() {
+    m_page->kill_after = m_duty.terms.kill_after.count();
+    m_page->kills_at_deadline = m_duty.on_lost != OnLost::warn;
+    m_page->own_group = m_command.own_group;
+    if (m_duty.min_hold > Millis(0)) {
+      m_page->min_hold_until = number(m_granted + m_duty.min_hold);
+    }
+    publish_deadline();
+    m_signals.also_for_a_child();
+
+    if (start()) {
+      try {
+        if (m_tell_keepers) {
+          renew();
+        }
+        m_store.tidy();
+        while (!m_over) {
+          wait();
+        }
+      } catch (const std::system_error& error) {
+        give_up(error.code().value());
+      }
+    }
+    m_ended.held = std::chrono::duration_cast<Millis>(m_clock.now() - m_granted);
+    m_page->done = true;
+    m_guardian.reset();
+    return m_ended;
+  }
+
+private:
+  // --- birth --------------------------------------------------------------------------------------------------------
+
+  bool start() {
+    // Nothing is started after a signal that came between the grant and here, nor when the lease could end before the command
+    // could be stopped in time.
+    while (const auto arrival = m_signals.next()) {
+      if (ends_lk(arrival->number)) {
+        return stay_unborn(Ended::Start::signalled, 0, arrival->number);
+      }
+    }
+    mind_guardian();
+    if (m_clock.now() >= core::Lease{m_duty.terms, m_granted}.stop_at()) {
+      return stay_unborn(Ended::Start::too_late, 0, 0);
+    }
+    auto spawned = os::spawn(m_command.words, m_command.environment, m_signals, m_command.own_group, m_page->child);
+    if (!spawned) {
+      const os::SpawnFailure failure = spawned.error();
+      return stay_unborn(failure.forked ? Ended::Start::not_executable : Ended::Start::no_process, failure.error, 0);
+    }
+    if (m_guardian) {
+      m_guardian->watch_child(spawned->pidfd.get());
+    }
+    m_family.emplace(spawned->pid, std::move(spawned->pidfd), m_command.own_group);
+    m_tell_keepers = m_store.looks_at_keepers();
+    return true;
+  }
+
+  // Before the child is born, so that at its birth there is one.
+  void mind_guardian() {
+    while (const std::optional<pid_t> ended = os::peek_ended_child()) {
+      os::collect(*ended);
+      if (m_guardian && *ended == m_guardian->pid()) {
+        replace_guardian();
+      }
+    }
+  }
+
+  static bool ends_lk(int number) {
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGUSR1 || number == SIGUSR2;
+  }
+
+  bool stay_unborn(Ended::Start why, int error, int signal) {
+    m_ended.start = why;
+    m_ended.error = error;
+    m_ended.signal = signal;
+    give_back(Millis(0));
+    return false;
+  }
+
+  // --- the loop -----------------------------------------------------------------------------------------------------
+
+  void wait() {
+    const core::Instant now = m_clock.now();
+    std::optional<core::Instant> next = m_machine.next();
+    if (m_child_ended) {
+      // What is left of the family tells nobody when it ends.
+      const core::Instant look_again = now + Millis(20);
+      next = next ? std::min(*next, look_again) : look_again;
+    }
+    if (next) {
+      m_timer.set(*next - now);
+    } else {
+      m_timer.stop();
+    }
+    std::array<pollfd, 2> watched{{{m_signals.fd(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}}};
+    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
+      throw std::system_error(errno, std::generic_category(), "poll");
+    }
+    // Time comes first: after a stop of lk or a sleep of the machine the deadline is looked at before anything else is done.
+    step(Tick{});
+    while (const auto arrival = m_signals.next()) {
+      on_signal(*arrival);
+    }
+    reap();
+  }
+
+  void on_signal(const os::SignalArrival& arrival) {
+    if (arrival.number == SIGCHLD) {
+      return;
+    }
+    const bool child_has_it = arrival_reached_child(arrival);
+    if (!child_has_it) {
+      step(Signalled{arrival.number});
+    }
+    // Ctrl-Z: the child has stopped itself; the shell waits for lk to stop as well.
+    if (arrival.number == SIGTSTP && !m_command.own_group) {
+      ::raise(SIGSTOP);
+      step(Tick{});
+    }
+  }
+
+  // In lk's own group the terminal's signals reach the child by themselves, and so does what a process of the group, or an exec
+  // further up (the parent of the group's leader), sends to the whole group.
+  bool arrival_reached_child(const os::SignalArrival& arrival) const {
+    if (m_command.own_group) {
+      return false;
+    }
+    if (arrival.from_kernel) {
+      return true;
+    }
+    const pid_t group = ::getpgrp();
+    return arrival.sender > 0 && arrival.sender != m_family->child() &&
+           (::getpgid(arrival.sender) == group || (!os::has_terminal() && arrival.sender == os::parent_of(group)));
+  }
+
+  void reap() {
+    while (const std::optional<pid_t> ended = os::peek_ended_child()) {
+      if (*ended == m_family->child()) {
+        m_page->child_ended = true;
+        if (m_machine.lost() && m_duty.on_lost != OnLost::warn && m_family->others_run()) {
+          // Not reaped yet: its number keeps the group's from being used again. The rest has the grace it is given.
+          m_child_ended = true;
+          return;
+        }
+        m_ended.status = os::collect(*ended).status;
+        step(ChildEnded{});
+        return;
+      }
+      os::collect(*ended);
+      if (m_guardian && *ended == m_guardian->pid()) {
+        replace_guardian();
+      }
+    }
+  }
+
+  // --- what the machine wants ---------------------------------------------------------------------------------------
+
+  void step(const Event& event) {
+    const std::vector<Action> actions = m_machine.step(event, m_clock.now());
+    for (const Action& action : actions) {
+      std::visit(Overloaded{
+                     [this](const Renew&) { renew(); },
+                     [this](const Forward& forward) { m_family->forward(forward.number); },
+                     [this](const Terminate&) {
+                       m_page->terminated = true;
+                       stop(SIGTERM);
+                       stop(SIGCONT);
+                     },
+                     [this](const Kill&) {
+                       m_page->terminated = true;
+                       stop(SIGKILL);
+                     },
+                     [this](const TellLoss& loss) {
+                       m_ended.lost = loss.why;
+                       m_narrator.lost(loss.why, m_last_trouble);
+                     },
+                     [this](const GiveBack&) {
+                       give_back(min_hold_left());
+                       m_over = true;
+                     },
+                 },
+                 action);
+    }
+  }
+
+  void stop(int number) {
+    if (m_family->stop(number) == os::Family::Reach::denied && !std::exchange(m_told_denied, true)) {
+      m_narrator.out_of_reach();
+    }
+  }
+
+  // No command runs on without somebody who watches its deadline.
+  void give_up(int error) {
+    m_ended.unsupervised = true;
+    m_ended.error = error;
+    m_page->terminated = true;
+    m_family->stop(SIGKILL);
+    m_page->child_ended = true;
+    m_ended.status = os::collect(m_family->child()).status;
+    give_back(Millis(0));
+  }
+
+  Millis min_hold_left() const {
+    const core::Instant until = m_granted + m_duty.min_hold;
+    return std::max(std::chrono::duration_cast<Millis>(until - m_clock.now()), Millis(0));
+  }
+
+  void publish_deadline() { m_page->deadline = number(m_machine.deadline()); }
+
+  core::Keepers keepers() const {
+    core::Keepers all{os::own_realm(), os::own_process()};
+    if (m_guardian) {
+      all.guardian = m_guardian->process();
+    }
+    if (m_family) {
+      all.child = os::process_of(m_family->child());
+    }
+    return all;
+  }
+
+  void renew() {
+    const core::Instant sent = m_clock.now();
+    // A slow store delays neither the next deadline nor, as any signal interrupts it, the child's end.
+    const core::Instant next = m_machine.next().value_or(sent);
+    const auto left = std::chrono::duration_cast<Millis>(next - sent);
+    m_limits.interrupt_fd = m_signals.fd();
+    m_limits.op_timeout = std::clamp(left, Millis(50), std::min(Millis(5000), m_duty.terms.ttl / 4));
+    const auto renewal = m_store.renew(m_duty.claim, m_duty.terms.ttl, m_tell_keepers ? std::optional(keepers()) : std::nullopt);
+    if (!renewal) {
+      m_last_trouble = renewal.error();
+      const bool interrupted = renewal.error().what == core::Trouble::interrupted;
+      if (!interrupted) {
+        m_narrator.renewal_failed(renewal.error());
+      }
+      step(RenewFailed{interrupted ? Millis(1) : retry_in()});
+      return;
+    }
+    if (*renewal != core::Renewal::renewed) {
+      step(RenewRefused{*renewal});
+      return;
+    }
+    m_tell_keepers = false;
+    m_last_trouble.reset();
+    m_retries = 0;
+    step(Renewed{sent});
+    publish_deadline();
+  }
+
+  // 100 ms, doubling to a second: the renewals of many holders that failed together do not come back together.
+  Millis retry_in() {
+    const Millis longest = std::min(Millis(100) * (1 << std::min(m_retries++, 4)), Millis(1000));
+    return Millis(std::uniform_int_distribution<Millis::rep>(longest.count() / 2, longest.count())(m_random));
+  }
+
+  void replace_guardian() {
+    m_guardian->reaped();
+    m_guardian.reset();
+    m_store.rest();
+    try {
+      m_guardian.emplace(m_page, m_clock, m_open_store, m_duty.claim);
+    } catch (const std::system_error&) {
+      return;  // no process to be had: without one, lk itself still keeps every deadline
+    }
+    if (m_family) {
+      m_guardian->watch_child(m_family->pidfd());
+      m_tell_keepers = m_store.looks_at_keepers();
+      if (m_tell_keepers) {
+        renew();
+      }
+    }
+  }
+
+  // --- the end ------------------------------------------------------------------------------------------------------
+
+  void give_back(Millis min_hold) {
+    m_limits.interrupt_fd = -1;
+    m_limits.op_timeout = Millis(2000);
+    auto released = min_hold > Millis(0) && !m_ended.lost ? m_store.leave(m_duty.claim, min_hold)
+                                                           : m_store.release(m_duty.claim, std::nullopt);
+    if (!released) {
+      m_narrator.not_released(released.error());
+      return;
+    }
+    m_ended.released = released->what == core::Release::released;
+    // Ended or taken before the command was done, and nobody had noticed yet.
+    if (!m_ended.released && !m_ended.lost && m_ended.start == Ended::Start::started) {
+      m_ended.lost = released->what == core::Release::not_mine ? Loss::not_mine : Loss::gone;
+      m_narrator.lost(*m_ended.lost, std::nullopt);
+    }
+  }
+
+  core::Store& m_store;
+  core::Limits& m_limits;
+  const core::Clock& m_clock;
+  os::Signals& m_signals;
+  SharedPage& m_page;
+  std::optional<Guardian>& m_guardian;
+  const OpenStore& m_open_store;
+  const Duty& m_duty;
+  const Command& m_command;
+  Narrator& m_narrator;
+  core::Instant m_granted;
+  Machine m_machine;
+  os::BootTimer m_timer;
+  std::optional<os::Family> m_family;
+  std::optional<core::StoreError> m_last_trouble;
+  int m_retries = 0;
+  std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(::getpid())};
+  bool m_tell_keepers = false;
+  bool m_child_ended = false;
+  bool m_told_denied = false;
+  bool m_over = false;
+  Ended m_ended;
+};
+
+}  // namespace
+
+Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals, SharedPage& page,
+                std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won, const Duty& duty,
+                const Command& command, Narrator& narrator) {
+  return Supervision(store, limits, clock, signals, page, guardian, open_store, won, duty, command, narrator).run();
+}
+
+}  // namespace hold

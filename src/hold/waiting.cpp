@@ -1,0 +1,177 @@
+// The waiting loop.
+#include "hold/waiting.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace hold {
+
+namespace {
+
+using core::Millis;
+
+// Three heartbeats of a waiter deep in the line (5 s each, the longest ask_again_in of any store).
+constexpr Millis patience{15000};
+// Leaving after a signal must not feel like a hang, whatever the store does.
+constexpr Millis longest_farewell{300};
+
+// After trouble: 50 ms, doubling to 2 s, each drawn from its upper half so that waiters that failed together do not come
+// back together.
+class BackOff {
+public:
+  Millis next() {
+    const Millis longest = std::min(Millis(50) * (1 << std::min(m_tries, 6)), Millis(2000));
+    ++m_tries;
+    return Millis(std::uniform_int_distribution<Millis::rep>(longest.count() / 2, longest.count())(m_random));
+  }
+  void reset() { m_tries = 0; }
+
+private:
+  int m_tries = 0;
+  std::minstd_rand m_random{std::random_device{}()};
+};
+
+class Loop {
+public:
+  Loop(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper, Progress& progress,
+       const Wait& wait)
+      : m_store(store),
+        m_limits(limits),
+        m_usual(limits),
+        m_clock(clock),
+        m_sleeper(sleeper),
+        m_progress(progress),
+        m_ask(wait.ask),
+        m_started(clock.now()) {
+    m_queues = !wait.at_most || *wait.at_most > Millis(0);
+    if (wait.at_most && m_queues) {
+      m_end = m_started + *wait.at_most;
+    }
+    m_ask.patience = m_queues ? patience : Millis(0);
+  }
+  ~Loop() { m_limits = m_usual; }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  Outcome run() {
+    std::unique_ptr<core::Watch> bell;
+    if (m_queues) {
+      // Opened before the first ask, or a release between the two would ring nobody. Without a bell the timer serves.
+      if (auto opened = m_store.watch(m_ask.claim)) {
+        bell = std::move(*opened);
+      }
+    }
+    while (true) {
+      const core::Instant sent = m_clock.now();
+      m_ask.wait_left = m_end ? std::optional<Millis>(left(sent)) : std::nullopt;
+      m_limits.op_timeout = m_end ? std::clamp(left(sent), Millis(1), m_usual.op_timeout) : m_usual.op_timeout;
+      auto answer = m_store.acquire(m_ask);
+      const core::Instant now = m_clock.now();
+
+      Millis sleep{0};
+      if (!answer) {
+        m_trouble = std::move(answer.error());
+        const bool interrupted = m_trouble->what == core::Trouble::interrupted;
+        m_unknown = m_unknown || interrupted || m_trouble->what == core::Trouble::timed_out;
+        if (interrupted) {
+          return stop(Woke::signal);
+        }
+        if (!m_queues || !m_trouble->transient()) {
+          return give_up(now);
+        }
+        m_progress.trouble(*m_trouble, waited(now));
+        sleep = m_back_off.next();
+      } else if (const auto* const granted = std::get_if<core::Granted>(&*answer)) {
+        if (!over(now)) {
+          return Won{granted->fence, sent, waited(now)};
+        }
+        m_unknown = true;
+      } else {
+        m_trouble.reset();
+        m_unknown = false;
+        m_back_off.reset();
+        if (auto* const busy = std::get_if<core::Busy>(&*answer)) {
+          m_by = std::move(busy->by);
+          if (!m_queues || busy->line_full) {
+            return Refused{std::move(*m_by), busy->line_full, waited(now)};
+          }
+          sleep = busy->ask_again_in;
+        } else {
+          auto& queued = std::get<core::Queued>(*answer);
+          m_progress.queued(queued, waited(now));
+          sleep = queued.ask_again_in;
+          m_by = std::move(queued.by);
+        }
+      }
+      if (over(now)) {
+        return give_up(now);
+      }
+
+      const core::Instant until = now + std::max(sleep, Millis(0));
+      const Woke why = m_sleeper.sleep_until(m_end ? std::min(until, *m_end) : until, bell.get());
+      if (why == Woke::signal || why == Woke::hangup) {
+        return stop(why);
+      }
+      if (const core::Instant woke = m_clock.now(); over(woke)) {
+        return give_up(woke);
+      }
+      if (bell) {
+        bell->drain();
+      }
+    }
+  }
+
+private:
+  bool over(core::Instant now) const { return m_end && now >= *m_end; }
+  Millis waited(core::Instant now) const { return std::chrono::duration_cast<Millis>(now - m_started); }
+  Millis left(core::Instant now) const {
+    return std::max(std::chrono::duration_cast<Millis>(*m_end - now), Millis(0));
+  }
+
+  // Leaves the line, and gives back what a late or lost reply granted. A pending signal must not stop this.
+  bool take_back(Millis op_timeout) {
+    m_limits.interrupt_fd = -1;
+    m_limits.op_timeout = op_timeout;
+    return m_store.release(m_ask.claim, std::nullopt).has_value();
+  }
+
+  Outcome stop(Woke why) {
+    take_back(longest_farewell);
+    return Stopped{why};
+  }
+
+  // After trouble the trouble is reported, not "held".
+  Outcome give_up(core::Instant now) {
+    const bool taken_back = (m_unknown || m_queues) && take_back(std::min(m_usual.op_timeout, Millis(1000)));
+    if (m_trouble || !m_by) {
+      return Failed{m_trouble.value_or(core::StoreError{core::Trouble::timed_out, "the store answered too late"}),
+                    m_unknown && !taken_back, waited(now)};
+    }
+    return Refused{std::move(*m_by), false, waited(now)};
+  }
+
+  core::Store& m_store;
+  core::Limits& m_limits;
+  const core::Limits m_usual;
+  const core::Clock& m_clock;
+  Sleeper& m_sleeper;
+  Progress& m_progress;
+  core::Ask m_ask;
+  core::Instant m_started;
+  std::optional<core::Instant> m_end;
+  bool m_queues = false;
+  bool m_unknown = false;  // a request may have been carried out without our knowing
+  std::optional<core::Occupant> m_by;
+  std::optional<core::StoreError> m_trouble;
+  BackOff m_back_off;
+};
+
+}  // namespace
+
+Outcome wait_for(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper, Progress& progress,
+                 const Wait& wait) {
+  return Loop(store, limits, clock, sleeper, progress, wait).run();
+}
+
+}  // namespace hold

@@ -1,0 +1,36 @@
+// A waiter's bell: a named FIFO beside the database that a release writes one byte into.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "core/store.hpp"
+
+namespace stores::sqlite {
+
+// All bells of one database file, in the folder `PATH-bells`. A path works for every process that shares the folder, across
+// containers too.
+class Bells {
+public:
+  explicit Bells(const std::string& database_path) : m_folder(database_path + "-bells") {}
+
+  // Creates the FIFO and listens; it is removed again with the watch.
+  core::Result<std::unique_ptr<core::Watch>> hang(core::AskId ask, mode_t mode) const;
+
+  enum class Ring { heard, nobody_listens };
+  // `heard` also where it cannot be known: no permission, a full pipe. Never blocks.
+  Ring ring(core::AskId ask) const noexcept;
+
+  // After its waiter is known to be gone.
+  void take_down(core::AskId ask) const noexcept;
+  // After a reboot nobody listens to any of them.
+  void take_down_all() const noexcept;
+
+private:
+  std::string path(core::AskId ask) const;
+  std::string m_folder;
+};
+
+}  // namespace stores::sqlite

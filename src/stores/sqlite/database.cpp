@@ -1,0 +1,287 @@
+// Opening, creating, waiting for the file's write lock, and SQLite's errors.
+#include "stores/sqlite/database.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/duration.hpp"
+#include "core/text.hpp"
+#include "os/fd.hpp"
+#include "stores/sqlite/location.hpp"
+#include "stores/sqlite/schema.hpp"
+
+namespace stores::sqlite {
+
+namespace {
+
+using core::StoreError;
+using core::Trouble;
+
+// A writer is in and out in well under a millisecond; waking up 20 times a second for one that is not costs nothing.
+constexpr std::chrono::microseconds first_pause{200};
+constexpr std::chrono::microseconds longest_pause{50'000};
+
+// poll(2) for a pause that ends early when the caller wants control back. True: it does.
+bool pause(std::chrono::microseconds span, int interrupt_fd) {
+  pollfd watched{interrupt_fd, POLLIN, 0};
+  const timespec time{span.count() / 1'000'000, span.count() % 1'000'000 * 1000};
+  return ::ppoll(&watched, 1, &time, nullptr) > 0;
+}
+
+std::chrono::microseconds jittered(std::chrono::microseconds span) {
+  static std::minstd_rand random{static_cast<std::minstd_rand::result_type>(::getpid())};
+  return std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(span.count() / 2, span.count())(random));
+}
+
+}  // namespace
+
+Database::Database(std::string path, bool durable, const core::Limits* limits)
+    : m_path(std::move(path)), m_durable(durable), m_limits(limits) {}
+
+core::Result<bool> Database::connect(Missing missing) {
+  m_verb_began = std::chrono::steady_clock::now();
+  m_interrupted = false;
+  if (m_connection && !moved()) {
+    return true;
+  }
+  disconnect();
+  struct stat found{};
+  const bool there = ::stat(m_path.c_str(), &found) == 0;
+  if (!there && errno != ENOENT && errno != ENOTDIR) {
+    return tl::unexpected(explain_no_access(m_path));
+  }
+  if (there && !S_ISREG(found.st_mode)) {
+    return tl::unexpected(
+        StoreError{Trouble::misconfigured, fmt::format("{} is not a regular file", core::escaped(m_path))});
+  }
+  const bool empty = !there || found.st_size == 0;
+  if (empty && missing == Missing::leave) {
+    return false;
+  }
+  if (!there) {
+    if (auto made = make_folder(m_path); !made) {
+      return tl::unexpected(std::move(made.error()));
+    }
+  }
+  if (auto checked = check_location(m_path); !checked) {
+    return tl::unexpected(std::move(checked.error()));
+  }
+  try {
+    if (empty) {
+      if (auto created = create(); !created) {
+        return tl::unexpected(std::move(created.error()));
+      }
+    }
+    open_file();
+    if (is_empty()) {
+      // Its creator died half-way, or is at work right now.
+      disconnect();
+      if (missing == Missing::leave) {
+        return false;
+      }
+      if (auto created = create(); !created) {
+        return tl::unexpected(std::move(created.error()));
+      }
+      open_file();
+    }
+    if (auto checked = check_schema(); !checked) {
+      disconnect();
+      return tl::unexpected(std::move(checked.error()));
+    }
+  } catch (const SQLite::Exception& error) {
+    StoreError told = translate(error);
+    disconnect();
+    return tl::unexpected(std::move(told));
+  }
+  return true;
+}
+
+void Database::open_file() {
+  m_connection = std::make_unique<SQLite::Database>(m_path, SQLite::OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
+  ::sqlite3* const handle = m_connection->getHandle();
+  ::sqlite3_busy_handler(handle, &Database::on_busy, this);
+  // Two fsyncs of a checkpoint in every short command would cost more than the command (2.7 ms against 0.7 ms). The
+  // log stays behind instead, and `checkpoint` copies it from time to time outside the critical path.
+  ::sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  ::sqlite3_wal_hook(handle, &Database::on_commit, this);  // replaces the automatic checkpoint
+  if (!m_durable) {
+    m_connection->exec("PRAGMA synchronous = NORMAL");  // the compiled-in default is FULL
+  }
+}
+
+int Database::pragma(const char* text) {
+  SQLite::Statement query(*m_connection, text);
+  return query.executeStep() ? query.getColumn(0).getInt() : 0;
+}
+
+bool Database::is_empty() {
+  return pragma("PRAGMA user_version") == 0 && pragma("SELECT count(*) FROM sqlite_master") == 0;
+}
+
+core::Result<void> Database::check_schema() {
+  const int version = pragma("PRAGMA user_version");
+  if (pragma("PRAGMA application_id") != application_id) {
+    return tl::unexpected(StoreError{
+        Trouble::corrupt, fmt::format("{} is the database of another program; name another file with --store", core::escaped(m_path))});
+  }
+  if (version > schema_version) {
+    return tl::unexpected(
+        StoreError{Trouble::corrupt, fmt::format("{} was written by a newer lk (schema {}, this lk knows {}); update lk",
+                                                 core::escaped(m_path), version, schema_version)});
+  }
+  if (version < schema_version) {
+    SQLite::Transaction transaction(*m_connection, SQLite::TransactionBehavior::IMMEDIATE);
+    migrate(*m_connection, pragma("PRAGMA user_version"));
+    transaction.commit();
+  }
+  return {};
+}
+
+// flock(2) on the file itself serialises its creators: SQLite uses byte locks (fcntl), which do not see it. Switching a new
+// file to WAL calls no busy handler, so that without this, processes that start at once would be told "database is locked".
+core::Result<void> Database::create() {
+  const mode_t mode = file_mode(m_path);
+  os::Fd file(::open(m_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (file) {
+    ::fchmod(file.get(), mode);
+  } else {
+    file.reset(::open(m_path.c_str(), O_RDWR | O_CLOEXEC));
+  }
+  if (!file) {
+    return tl::unexpected(errno == ENOSPC || errno == EDQUOT
+                              ? StoreError{Trouble::full, fmt::format("no room to create {}", core::escaped(m_path))}
+                              : explain_no_access(m_path));
+  }
+  for (int tries = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (on_busy(this, tries) == 0) {
+      return tl::unexpected(translate(SQLite::Exception("", SQLITE_BUSY)));
+    }
+  }
+  open_file();
+  for (int tries = 0;; ++tries) {
+    try {
+      m_connection->exec("PRAGMA journal_mode = WAL");
+      SQLite::Transaction transaction(*m_connection, SQLite::TransactionBehavior::IMMEDIATE);
+      if (is_empty()) {
+        migrate(*m_connection, 0);
+      }
+      transaction.commit();
+      break;
+    } catch (const SQLite::Exception& error) {
+      if (error.getErrorCode() != SQLITE_BUSY || on_busy(this, tries) == 0) {
+        throw;
+      }
+    }
+  }
+  checkpoint(0);
+  // Closing `file` drops every byte lock this process has on it: SQLite's connection must be gone before.
+  disconnect();
+  return {};
+}
+
+SQLite::Statement& Database::statement(const char* text) {
+  for (const auto& prepared : m_statements) {
+    if (prepared->text == text) {
+      prepared->statement.reset();
+      return prepared->statement;
+    }
+  }
+  return m_statements.emplace_back(std::make_unique<Prepared>(*m_connection, text))->statement;
+}
+
+bool Database::moved() noexcept {
+  int answer = 0;
+  return ::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK && answer != 0;
+}
+
+void Database::disconnect() noexcept {
+  m_statements.clear();
+  m_connection.reset();
+  m_log_bytes = 0;
+}
+
+void Database::checkpoint(std::int64_t bytes) noexcept {
+  // Past this a reader had kept the log from being reused; give the disk back once it is gone.
+  constexpr std::int64_t oversized = 16 << 20;
+  if (!m_connection || m_log_bytes <= bytes) {
+    return;
+  }
+  ::sqlite3* const handle = m_connection->getHandle();
+  ::sqlite3_busy_handler(handle, nullptr, nullptr);
+  const int mode = m_log_bytes > oversized || bytes == 0 ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+  ::sqlite3_wal_checkpoint_v2(handle, nullptr, mode, nullptr, nullptr);
+  ::sqlite3_busy_handler(handle, &Database::on_busy, this);
+  m_log_bytes = 0;
+}
+
+int Database::on_commit(void* self, ::sqlite3* /*connection*/, const char* /*name*/, int pages) {
+  constexpr std::int64_t frame_bytes = 4096 + 24;
+  static_cast<Database*>(self)->m_log_bytes = pages * frame_bytes;
+  return SQLITE_OK;
+}
+
+int Database::on_busy(void* self, int tries) {
+  auto& database = *static_cast<Database*>(self);
+  const auto spent = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - database.m_verb_began);
+  const std::chrono::microseconds left = database.op_timeout() - spent;
+  if (left <= std::chrono::microseconds(0)) {
+    return 0;
+  }
+  const auto span = jittered(std::min(first_pause * (1 << std::min(tries, 8)), longest_pause));
+  database.m_interrupted = pause(std::min(span, left), database.m_limits != nullptr ? database.m_limits->interrupt_fd : -1);
+  return database.m_interrupted ? 0 : 1;
+}
+
+core::StoreError Database::translate(const SQLite::Exception& error) const {
+  const std::string file = core::escaped(m_path);
+  switch (error.getErrorCode()) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return m_interrupted ? StoreError{Trouble::interrupted, "interrupted"}
+                           : StoreError{Trouble::timed_out, fmt::format("another program kept the file {} locked for more than {}", file,
+                                                                       core::to_text(op_timeout()))};
+    case SQLITE_CORRUPT:
+      return {Trouble::corrupt, fmt::format("{} is damaged (\"{}\"); nothing was changed, move it away to start afresh", file, error.what())};
+    case SQLITE_NOTADB:
+      return {Trouble::corrupt, fmt::format("{} is not a database; nothing was changed, name another file with --store", file)};
+    case SQLITE_FULL:
+      return {Trouble::full, fmt::format("no room to write {}", file)};
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH: {
+      StoreError told = explain_no_access(m_path);
+      if (told.what == Trouble::unreachable) {
+        told.detail += fmt::format(" ({})", error.what());
+      }
+      return told;
+    }
+    case SQLITE_IOERR: {
+      const int cause = m_connection ? ::sqlite3_system_errno(m_connection->getHandle()) : 0;
+      // A write that the file size limit or a quota cut short comes as an I/O error (ulimit -f, EDQUOT).
+      if ((error.getExtendedErrorCode() == SQLITE_IOERR_WRITE && (cause == EFBIG || cause == ENOSPC || cause == EDQUOT)) ||
+          error.getExtendedErrorCode() == SQLITE_IOERR_SHMSIZE) {
+        return {Trouble::full, fmt::format("no room to write {} (disk, quota or file size limit)", file)};
+      }
+      return {Trouble::unreachable, fmt::format("cannot read or write {}: {}", file, error.what())};
+    }
+    default:
+      return {Trouble::corrupt, fmt::format("{}: {}", file, error.what())};
+  }
+}
+
+}  // namespace stores::sqlite

@@ -1,0 +1,66 @@
+// One connection to the database file: created once, checked, busy-waiting within the limits, noticing a replaced file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "core/store.hpp"
+
+namespace stores::sqlite {
+
+class Database {
+public:
+  // `limits` outlives it. Connects nothing yet.
+  Database(std::string path, bool durable, const core::Limits* limits);
+
+  const std::string& path() const noexcept { return m_path; }
+
+  enum class Missing { create, leave };
+  // Begins a verb: op_timeout counts from here. Connects if need be, and again where the file was removed or replaced since.
+  // false: there is no file, and none was wanted.
+  core::Result<bool> connect(Missing missing);
+  SQLite::Database& operator*() noexcept { return *m_connection; }
+  // The statement for this text, prepared at its first use of this connection and reset before each further one.
+  SQLite::Statement& statement(const char* text);
+
+  // Whether the path leads to another file than the one that is open: what is written to it now, nobody will see.
+  bool moved() noexcept;
+  void disconnect() noexcept;
+
+  // Copies the log into the file if it has grown past `bytes`, as far as readers let it, without waiting for anybody.
+  void checkpoint(std::int64_t bytes) noexcept;
+
+  // The one place where SQLite's errors become ours.
+  core::StoreError translate(const SQLite::Exception& error) const;
+
+private:
+  static int on_busy(void* self, int tries);
+  static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
+  void open_file();
+  core::Result<void> create();
+  core::Result<void> check_schema();
+  int pragma(const char* text);
+  bool is_empty();
+  core::Millis op_timeout() const { return m_limits != nullptr ? m_limits->op_timeout : core::Limits{}.op_timeout; }
+
+  std::string m_path;
+  bool m_durable;
+  const core::Limits* m_limits;
+  std::unique_ptr<SQLite::Database> m_connection;
+  struct Prepared {
+    Prepared(const SQLite::Database& connection, const char* sql) : text(sql), statement(connection, sql) {}
+    const char* text;  // compared by address: each verb's text is one constant
+    SQLite::Statement statement;
+  };
+  std::vector<std::unique_ptr<Prepared>> m_statements;
+  std::chrono::steady_clock::time_point m_verb_began;
+  bool m_interrupted = false;
+  std::int64_t m_log_bytes = 0;
+};
+
+}  // namespace stores::sqlite

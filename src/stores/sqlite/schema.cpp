@@ -1,0 +1,50 @@
+// One step per version; a step is never changed once released.
+#include "stores/sqlite/schema.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace stores::sqlite {
+
+namespace {
+
+// Times: `expires`, `since` and `lapses` are microseconds of the boot clock, `*_wall` microseconds since the epoch.
+// `booted` is wall clock minus boot clock. `ask` is the 64-bit ask id as a signed integer.
+constexpr const char* first_step = R"sql(
+CREATE TABLE store (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  fence INTEGER NOT NULL,
+  boot TEXT NOT NULL,
+  booted INTEGER NOT NULL
+);
+INSERT INTO store VALUES (1, 0, '', 0);
+CREATE TABLE holder (
+  key TEXT PRIMARY KEY, owner TEXT NOT NULL, ask INTEGER NOT NULL, fence INTEGER NOT NULL, durable INTEGER NOT NULL,
+  ttl INTEGER NOT NULL, expires INTEGER NOT NULL, expires_wall INTEGER NOT NULL, since INTEGER NOT NULL, since_wall INTEGER NOT NULL,
+  realm TEXT, lk_pid INTEGER, lk_started INTEGER, guardian_pid INTEGER, guardian_started INTEGER,
+  child_pid INTEGER, child_started INTEGER,
+  host TEXT, user TEXT, pid INTEGER, command TEXT, note TEXT
+) WITHOUT ROWID;
+CREATE INDEX holder_by_end ON holder (expires);
+CREATE TABLE place (
+  key TEXT NOT NULL, number INTEGER NOT NULL, owner TEXT NOT NULL, ask INTEGER NOT NULL,
+  lapses INTEGER NOT NULL, since INTEGER NOT NULL, since_wall INTEGER NOT NULL, until INTEGER, bell INTEGER NOT NULL,
+  realm TEXT, lk_pid INTEGER, lk_started INTEGER,
+  host TEXT, user TEXT, pid INTEGER, command TEXT, note TEXT,
+  PRIMARY KEY (key, number)
+) WITHOUT ROWID;
+)sql";
+
+constexpr std::array<const char*, schema_version> steps{first_step};
+
+}  // namespace
+
+void migrate(SQLite::Database& database, int version) {
+  for (int from = version; from < schema_version; ++from) {
+    database.exec(steps[static_cast<std::size_t>(from)]);
+  }
+  database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};", application_id, schema_version));
+}
+
+}  // namespace stores::sqlite

@@ -1,0 +1,74 @@
+// THE list of stores under test.
+#include "contract/benches.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "core/store_url.hpp"
+#include "stores/memory/store.hpp"
+#include "stores/sqlite/store.hpp"
+#include "support/fake_clock.hpp"
+#include "support/temp_folder.hpp"
+
+namespace contract {
+
+namespace {
+
+class FakeTimeWorld : public World {
+public:
+  void advance(core::Millis by) override { m_clock.advance(by); }
+  core::WallTime wall() const override { return m_clock.wall(); }
+  void step_wall(core::Millis by) override { m_clock.step_wall(by); }
+
+protected:
+  support::FakeClock m_clock;
+};
+
+class MemoryWorld : public FakeTimeWorld {
+public:
+  std::unique_ptr<core::Store> open() override { return stores::memory::open(m_state, m_clock); }
+
+private:
+  std::shared_ptr<stores::memory::MemoryState> m_state = stores::memory::new_state();
+};
+
+class SqliteWorld : public FakeTimeWorld {
+public:
+  std::unique_ptr<core::Store> open() override {
+    const auto url = core::StoreUrl::parse("sqlite:" + (m_folder.path() / "locks.db").string());
+    core::StoreOptions options;
+    options.durable = false;
+    auto store = stores::sqlite::open(url.value(), options, m_clock);
+    if (!store) {
+      throw std::runtime_error(store.error().detail);
+    }
+    return std::move(*store);
+  }
+
+private:
+  support::TempFolder m_folder;
+};
+
+template <class W>
+std::unique_ptr<World> make() {
+  return std::make_unique<W>();
+}
+
+Bench named(std::string name, std::function<std::unique_ptr<World>()> maker) {
+  Bench bench;
+  bench.name = std::move(name);
+  bench.make = std::move(maker);
+  return bench;
+}
+
+}  // namespace
+
+const std::vector<Bench>& benches() {
+  static const std::vector<Bench> all{
+      named("memory", make<MemoryWorld>),
+      named("sqlite", make<SqliteWorld>),
+  };
+  return all;
+}
+
+}  // namespace contract
