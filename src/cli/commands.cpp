@@ -12,8 +12,13 @@ namespace cli {
 
 const std::vector<const Command*>& commands() {
   static const std::vector<const Command*> list{
-      &exec_command,    &acquire_command, &block_command, &renew_command,
-      &release_command, &status_command,  &help_command,
+      &exec_command,
+      &acquire_command,
+      &block_command,
+      &renew_command,
+      &release_command,
+      &status_command,
+      &help_command,
   };
   return list;
 }

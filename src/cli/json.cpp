@@ -50,7 +50,9 @@ Json to_json(const core::Waiter& waiter, std::size_t position, core::WallTime no
 Json to_json(const core::LockState& lock, core::WallTime now, const std::string& store) {
   const auto* const held = lock.by ? std::get_if<core::Held>(&*lock.by) : nullptr;
   const auto* const foreign = lock.by ? std::get_if<core::Foreign>(&*lock.by) : nullptr;
-  const std::optional<core::Millis> left = held != nullptr ? held->left : foreign != nullptr ? foreign->left : std::nullopt;
+  const std::optional<core::Millis> left = held != nullptr      ? held->left
+                                           : foreign != nullptr ? foreign->left
+                                                                : std::nullopt;
   Json json;
   json["key"] = lock.key.text();
   json["state"] = state_name(lock);

@@ -52,7 +52,8 @@ core::Key key_to_take(const std::optional<std::string>& option, bool raw) {
   const bool at_start = is_separator(key.text().front());
   if (!raw && (at_start || is_separator(key.text().back()))) {
     throw usage_error(fmt::format("--key '{}' {} with '{}': is a variable unset? (--raw-key if it is meant)",
-                                  core::escaped(key.text()), at_start ? "begins" : "ends",
+                                  core::escaped(key.text()),
+                                  at_start ? "begins" : "ends",
                                   at_start ? key.text().front() : key.text().back()));
   }
   return key;
@@ -77,7 +78,8 @@ core::Owner owner_of_lock(const std::optional<std::string>& option, const core::
     throw usage_error("--owner is missing, and LK_OWNER is not set");
   }
   if (const auto its_key = variable("LK_KEY"); its_key && *its_key != key.text()) {
-    throw usage_error(fmt::format("--owner is missing: LK_OWNER is that of LK_KEY '{}', not of '{}'", core::escaped(*its_key),
+    throw usage_error(fmt::format("--owner is missing: LK_OWNER is that of LK_KEY '{}', not of '{}'",
+                                  core::escaped(*its_key),
                                   core::escaped(key.text())));
   }
   return parse_owner("LK_OWNER", *owner);

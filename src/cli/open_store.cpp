@@ -4,7 +4,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -60,16 +59,16 @@ core::StoreUrl checked(std::string_view source, std::string_view text) {
 
 core::StoreUrl store_url(const Settings& settings) {
   const std::string source = settings.store ? settings.store->source : "the default store";
-  core::StoreUrl url =
-      settings.store ? checked(source, settings.store->value) : checked(source, fmt::format("sqlite:{}", default_path()));
+  core::StoreUrl url = settings.store ? checked(source, settings.store->value)
+                                      : checked(source, fmt::format("sqlite:{}", default_path()));
   if (url.scheme() != sqlite || url.rest().front() == '/') {
     return url;
   }
   std::error_code error;
   const auto here = std::filesystem::current_path(error);
   if (error) {
-    throw configuration_error(fmt::format("{} is a relative path, and the working directory cannot be read: {}", source,
-                                          error.message()));
+    throw configuration_error(
+        fmt::format("{} is a relative path, and the working directory cannot be read: {}", source, error.message()));
   }
   return checked(source, fmt::format("sqlite:{}", (here / url.rest()).lexically_normal().string()));
 }
@@ -91,10 +90,6 @@ std::unique_ptr<core::Store> open_store(const Settings& settings, const core::St
     throw Ending(exit_code(error.what), std::move(error.detail));
   }
   return *std::move(store);
-}
-
-bool certainly_missing(const core::StoreUrl& url) {
-  return url.scheme() == sqlite && ::access(url.rest().c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
 void blank_passwords(int argc, char** argv) {

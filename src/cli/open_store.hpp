@@ -16,9 +16,6 @@ core::StoreUrl store_url(const Settings& settings);
 std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,
                                         const core::Limits* limits, const core::Clock& clock);
 
-// A store that would have to be created first holds no locks, and looking must not create it.
-bool certainly_missing(const core::StoreUrl& url);
-
 // Overwrites the password of a --store in main's own words, so that other users do not read it in ps.
 void blank_passwords(int argc, char** argv);
 

@@ -1,5 +1,5 @@
-// The only file that knows CLI11. It binds names to values; which word is a name and which a value is decided here, because
-// CLI11 takes `--owner --help` and `--key=` for something else than what was meant.
+// The only file that knows CLI11. It binds names to values; which word is a name and which a value is decided here,
+// because CLI11 takes `--owner --help` and `--key=` for something else than what was meant.
 #include "cli/options.hpp"
 
 #include <algorithm>
@@ -60,7 +60,8 @@ struct Options::Parser {
     for (const CLI::Option* const option : app.get_options()) {
       names.push_back(name_of(*option));
     }
-    throw usage_error(fmt::format("unknown option {}{}", core::escaped(name),
+    throw usage_error(fmt::format("unknown option {}{}",
+                                  core::escaped(name),
                                   did_you_mean(name, std::vector<std::string_view>(names.begin(), names.end()))));
   }
 
@@ -86,8 +87,9 @@ struct Options::Parser {
   void take_word(const std::string& word) {
     if (words == nullptr) {
       const bool wants_key = app.get_option_no_throw("--key") != nullptr;
-      throw UnexpectedWord(word, fmt::format("unexpected word '{}'{}", core::escaped(word),
-                                             wants_key ? ": the key is given with --key" : ""));
+      throw UnexpectedWord(
+          word,
+          fmt::format("unexpected word '{}'{}", core::escaped(word), wants_key ? ": the key is given with --key" : ""));
     }
     words->push_back(word);
   }
@@ -130,19 +132,23 @@ void Options::number(std::string_view names, std::string_view help, std::size_t 
   });
 }
 
-void Options::choice(std::string_view names, std::string_view placeholder, std::string_view words, std::string_view help,
-                     std::string& target) {
-  value(names, placeholder, help, [name = std::string(names), words = std::string(words), &target](const std::string& text) {
-    const std::string among = fmt::format("|{}|", words);
-    if (text.empty() || text.find('|') != std::string::npos || among.find(fmt::format("|{}|", text)) == std::string::npos) {
-      std::string list = words;
-      for (std::size_t bar = list.rfind('|'), last = bar; bar != std::string::npos; bar = list.rfind('|')) {
-        list.replace(bar, 1, bar == last ? " or " : ", ");
-      }
-      throw usage_error(fmt::format("{} must be {}", name, list));
-    }
-    target = text;
-  });
+void Options::choice(std::string_view names, std::string_view placeholder, std::string_view words,
+                     std::string_view help, std::string& target) {
+  value(names,
+        placeholder,
+        help,
+        [name = std::string(names), words = std::string(words), &target](const std::string& text) {
+          const std::string among = fmt::format("|{}|", words);
+          if (text.empty() || text.find('|') != std::string::npos ||
+              among.find(fmt::format("|{}|", text)) == std::string::npos) {
+            std::string list = words;
+            for (std::size_t bar = list.rfind('|'), last = bar; bar != std::string::npos; bar = list.rfind('|')) {
+              list.replace(bar, 1, bar == last ? " or " : ", ");
+            }
+            throw usage_error(fmt::format("{} must be {}", name, list));
+          }
+          target = text;
+        });
 }
 
 void Options::flag(std::string_view names, std::string_view help, bool& target) {

@@ -1,4 +1,5 @@
-// The options of one command: declared once, and from that parsed, listed in its help, and compared with what was mistyped.
+// The options of one command: declared once, and from that parsed, listed in its help, and compared with what was
+// mistyped.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +18,16 @@ namespace cli {
 // A word that is no option, where none is expected.
 class UnexpectedWord : public Ending {
 public:
-  UnexpectedWord(std::string word, std::string sentence) : Ending(usage_error(std::move(sentence))), m_word(std::move(word)) {}
+  UnexpectedWord(std::string word, std::string sentence)
+      : Ending(usage_error(std::move(sentence))), m_word(std::move(word)) {}
   const std::string& word() const noexcept { return m_word; }
 
 private:
   std::string m_word;
 };
 
-// A valued option takes the next word whatever it looks like, and `--name=value` takes the value literally. Given twice it is
-// a usage error; a flag may be repeated.
+// A valued option takes the next word whatever it looks like, and `--name=value` takes the value literally. Given twice
+// it is a usage error; a flag may be repeated.
 class Options {
 public:
   Options();
@@ -33,12 +35,14 @@ public:
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help. Targets outlive the parsing and keep
-  // what they have where the option is not given.
+  // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help. Targets outlive the parsing and
+  // keep what they have where the option is not given.
   void value(std::string_view names, std::string_view placeholder, std::string_view help,
              std::function<void(const std::string&)> take);
-  void text(std::string_view names, std::string_view placeholder, std::string_view help, std::optional<std::string>& target);
-  void duration(std::string_view names, std::string_view help, core::Millis shortest, std::optional<core::Millis>& target);
+  void text(std::string_view names, std::string_view placeholder, std::string_view help,
+            std::optional<std::string>& target);
+  void duration(std::string_view names, std::string_view help, core::Millis shortest,
+                std::optional<core::Millis>& target);
   void number(std::string_view names, std::string_view help, std::size_t smallest, std::size_t largest,
               std::optional<std::size_t>& target);
   // `words` are separated by '|'.

@@ -12,13 +12,13 @@ void let_writes_fail();
 // All of it, or false with errno set.
 bool write_all(int fd, std::string_view bytes);
 
-// Data for stdout, then its end: what a file system only says at close(2) counts. A reader that went away early (`| head -1`)
-// is no failure. Throws Ending (74).
+// Data for stdout, then its end: what a file system only says at close(2) counts. A reader that went away early (`|
+// head -1`) is no failure. Throws Ending (74).
 void print(std::string_view data);
 
 enum class Delivery { done, failed, interrupted };
-// What must not get lost: a reader that went away is a failure (errno says why), and a signal in `signal_fd` interrupts the
-// waiting for a slow one. No more than a pipe takes at once.
+// What must not get lost: a reader that went away is a failure (errno says why), and a signal in `signal_fd` interrupts
+// the waiting for a slow one. No more than a pipe takes at once.
 Delivery deliver(std::string_view data, int signal_fd);
 
 }  // namespace cli

@@ -30,7 +30,8 @@ WaitProgress::WaitProgress(const Report& report, core::Key key)
 void WaitProgress::queued(const core::Queued& place, core::Millis waited) {
   m_told_trouble = false;
   if (m_on_terminal && m_report.verbose()) {
-    const std::string line = fmt::format("lk: {} {}", core::to_text(waited), sentence::waiting(m_key, place.ahead, place.by));
+    const std::string line =
+        fmt::format("lk: {} {}", core::to_text(waited), sentence::waiting(m_key, place.ahead, place.by));
     // A full last column would wrap, and a wrapped line cannot be written over.
     write_all(STDERR_FILENO, fmt::format("{}{}", start_over, fitting(line, terminal_width() - 1)));
     m_live = true;

@@ -7,8 +7,8 @@
 
 namespace cli {
 
-// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal that line follows the line's progress.
-// The first failure of the store is said always, and again when it comes back after an answer.
+// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal that line follows the line's
+// progress. The first failure of the store is said always, and again when it comes back after an answer.
 class WaitProgress : public hold::Progress {
 public:
   WaitProgress(const Report& report, core::Key key);

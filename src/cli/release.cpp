@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t largest_fence = (std::size_t{1} << 53) - 1;
 
-// Whether the running command would lose the lock that an exec above it holds for it. LK_HELD has the owners alone: an owner
-// that is also LK_OWNER is meant only with the key that is LK_KEY.
+// Whether the running command would lose the lock that an exec above it holds for it. LK_HELD has the owners alone: an
+// owner that is also LK_OWNER is meant only with the key that is LK_KEY.
 bool stands_on_it(const core::Claim& claim) {
   const std::string& owner = claim.owner.bytes();
   return held_by_ancestor(owner) && (variable("LK_OWNER") != owner || variable("LK_KEY") == claim.key.text());

@@ -39,7 +39,8 @@ std::string lease(const std::optional<core::Millis>& left, std::string_view befo
 }
 
 std::string held_by(const core::Held& held) {
-  std::string text = held.fence ? who(held.who) : fmt::format("another program (owner {})", core::escaped(held.owner.bytes()));
+  std::string text =
+      held.fence ? who(held.who) : fmt::format("another program (owner {})", core::escaped(held.owner.bytes()));
   if (held.held_for) {
     text += fmt::format(" for {}", core::to_text(*held.held_for));
   }
@@ -77,11 +78,15 @@ std::string refusal(const core::Key& key, const core::Occupant& by) {
     return fmt::format("{} is held by {}", name, held_by(*held));
   }
   if (const auto* const promised = std::get_if<core::Promised>(&by)) {
-    return fmt::format("{} is free but promised to {}, first in line for {}", name, who(promised->who),
+    return fmt::format("{} is free but promised to {}, first in line for {}",
+                       name,
+                       who(promised->who),
                        core::to_text(promised->waiting_for));
   }
   const auto& foreign = std::get<core::Foreign>(by);
-  return fmt::format("{} is held by another program (redis {}), {}", name, core::escaped(foreign.type),
+  return fmt::format("{} is held by another program (redis {}), {}",
+                     name,
+                     core::escaped(foreign.type),
                      lease(foreign.left, "expires in"));
 }
 
@@ -95,21 +100,26 @@ std::string line_full(const core::Key& key, const core::Occupant& by, std::size_
 
 std::string deadlock(const core::Key& key, std::string_view command) {
   return fmt::format("{} is held by the lk exec that this lk {} runs under: waiting for it would never end",
-                     core::escaped(key.text()), command);
+                     core::escaped(key.text()),
+                     command);
 }
 
 std::string maybe_granted(const core::StoreError& error, const core::Claim& claim, core::WallTime latest_end) {
-  return fmt::format("{}; {} may be held all the same, by owner {}, until {} at the latest", error.detail,
-                     core::escaped(claim.key.text()), core::escaped(claim.owner.bytes()), local_time(latest_end));
+  return fmt::format("{}; {} may be held all the same, by owner {}, until {} at the latest",
+                     error.detail,
+                     core::escaped(claim.key.text()),
+                     core::escaped(claim.owner.bytes()),
+                     local_time(latest_end));
 }
 
 std::string until(const core::Key& key, core::Millis ttl, core::WallTime end) {
-  return fmt::format("{} is yours until {} ({}); nothing renews it", core::escaped(key.text()), local_time(end),
-                     core::to_text(ttl));
+  return fmt::format(
+      "{} is yours until {} ({}); nothing renews it", core::escaped(key.text()), local_time(end), core::to_text(ttl));
 }
 
 std::string token_lost(const core::Key& key, std::string_view why, const core::Result<core::Released>& given_back) {
-  return fmt::format("cannot write the token to stdout: {}; {}", why,
+  return fmt::format("cannot write the token to stdout: {}; {}",
+                     why,
                      given_back ? fmt::format("{} is released again", core::escaped(key.text()))
                                 : not_given_back(key, given_back.error()));
 }
@@ -119,7 +129,8 @@ std::string not_given_back(const core::Key& key, const core::StoreError& error) 
 }
 
 std::string not_held_any_more(const core::Key& key, const core::Store& store) {
-  return fmt::format("not renewed: {} is not held any more in {}", core::escaped(key.text()), core::escaped(store.address()));
+  return fmt::format(
+      "not renewed: {} is not held any more in {}", core::escaped(key.text()), core::escaped(store.address()));
 }
 
 std::string held_by_another(const core::Key& key, const std::optional<core::Occupant>& by) {
@@ -128,24 +139,29 @@ std::string held_by_another(const core::Key& key, const std::optional<core::Occu
 }
 
 std::string nothing_to_release(const core::Key& key, const core::Store& store) {
-  return fmt::format("nothing to release: {} is not held in {}", core::escaped(key.text()), core::escaped(store.address()));
+  return fmt::format(
+      "nothing to release: {} is not held in {}", core::escaped(key.text()), core::escaped(store.address()));
 }
 
 std::string had_expired(const core::Key& key, const std::optional<core::Millis>& expired_for) {
   return fmt::format("nothing to release: your lock {} had expired{}, and nobody has taken it since",
-                     core::escaped(key.text()), expired_for ? fmt::format(" {} ago", core::to_text(*expired_for)) : "");
+                     core::escaped(key.text()),
+                     expired_for ? fmt::format(" {} ago", core::to_text(*expired_for)) : "");
 }
 
 std::string stands_on(const core::Key& key) {
-  return fmt::format("not released: the running command stands on {}; lk exec releases it when the command ends (--force if "
-                     "it must be now)",
-                     core::escaped(key.text()));
+  return fmt::format(
+      "not released: the running command stands on {}; lk exec releases it when the command ends (--force if "
+      "it must be now)",
+      core::escaped(key.text()));
 }
 
 std::string evicted(const core::Key& key, const core::Occupant& by) {
   const auto* const held = std::get_if<core::Held>(&by);
-  return fmt::format("{} is free now; {} may run on until its next renewal", core::escaped(key.text()),
-                     held != nullptr && held->fence ? fmt::format("the command of {}", who(held->who)) : "what held it");
+  return fmt::format(
+      "{} is free now; {} may run on until its next renewal",
+      core::escaped(key.text()),
+      held != nullptr && held->fence ? fmt::format("the command of {}", who(held->who)) : "what held it");
 }
 
 std::string changed(const core::Key& key) {
@@ -162,8 +178,6 @@ std::string no_locks(std::string_view pattern, std::string_view store) {
              : fmt::format("no locks match '{}' in {}", core::escaped(pattern), core::escaped(store));
 }
 
-std::string no_store_yet(std::string_view store) { return fmt::format("{} does not exist yet", core::escaped(store)); }
-
 std::string asking(const core::Store& store) { return fmt::format("asking {}", core::escaped(store.address())); }
 
 std::string granted(const core::Key& key, core::Fence fence) {
@@ -171,7 +185,8 @@ std::string granted(const core::Key& key, core::Fence fence) {
 }
 
 std::string renewed(const core::Key& key, core::Millis ttl, core::WallTime end) {
-  return fmt::format("{} is renewed, until {} ({}) at least", core::escaped(key.text()), local_time(end), core::to_text(ttl));
+  return fmt::format(
+      "{} is renewed, until {} ({}) at least", core::escaped(key.text()), local_time(end), core::to_text(ttl));
 }
 
 std::string released(const core::Key& key) { return fmt::format("{} is released", core::escaped(key.text())); }
@@ -180,7 +195,9 @@ std::string waiting(const core::Key& key, std::size_t ahead, const core::Occupan
   return fmt::format("waiting for {}, {} in line; {}", core::escaped(key.text()), ordinal(ahead + 1), refusal(key, by));
 }
 
-std::string trouble_while_waiting(const core::StoreError& error) { return fmt::format("{}; still trying", error.detail); }
+std::string trouble_while_waiting(const core::StoreError& error) {
+  return fmt::format("{}; still trying", error.detail);
+}
 
 }  // namespace sentence
 

@@ -1,5 +1,5 @@
-// What lk says to its user on stderr: every sentence about locks and stores is worded here. Usage errors are worded where they
-// are found.
+// What lk says to its user on stderr: every sentence about locks and stores is worded here. Usage errors are worded
+// where they are found.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,8 @@ namespace sentence {
 
 // "deploy@web3 (pid 4312, rsync)".
 std::string who(const core::Who& who);
-// Why the lock cannot be had: "K is held by …", "K is free but promised to …", "K is held by another program (redis zset) …".
+// Why the lock cannot be had: "K is held by …", "K is free but promised to …", "K is held by another program (redis
+// zset) …".
 std::string refusal(const core::Key& key, const core::Occupant& by);
 // The wait ran out, or the line was full.
 std::string gave_up(const core::Key& key, const core::Occupant& by, core::Millis waited);
@@ -65,7 +66,6 @@ std::string other_fence(const core::Key& key, core::Fence wanted, const core::Oc
 
 // status.
 std::string no_locks(std::string_view pattern, std::string_view store);
-std::string no_store_yet(std::string_view store);
 
 // With -v.
 std::string asking(const core::Store& store);

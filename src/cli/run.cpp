@@ -99,11 +99,13 @@ int run_line(int argc, char** argv) {
       }
     }
   } catch (const UnexpectedWord& unexpected) {
-    if (!command.runs_words || line.has_dashes) {
+    if (!command.runs_words) {
       throw;
     }
-    throw usage_error(fmt::format("-- is missing before the command: lk {} … -- {} …", command.name,
-                                  core::escaped(unexpected.word())));
+    const std::string word = core::escaped(unexpected.word());
+    throw usage_error(line.has_dashes
+                          ? fmt::format("unexpected word '{}': the command begins after --", word)
+                          : fmt::format("-- is missing before the command: lk {} … -- {} …", command.name, word));
   }
   if (options.help_asked()) {
     let_writes_fail();

@@ -3,7 +3,8 @@
 
 namespace cli {
 
-// Blanks passwords in argv, runs the command that argv names, and turns whatever it throws into a sentence and a status.
+// Blanks passwords in argv, runs the command that argv names, and turns whatever it throws into a sentence and a
+// status.
 int run(int argc, char** argv);
 
 }  // namespace cli

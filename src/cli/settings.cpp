@@ -20,7 +20,8 @@ std::optional<Given> first_of(const std::optional<std::string>& on_the_line, con
 }  // namespace
 
 Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl) {
-  return {first_of(line.store, "--store", "LK_STORE"), first_of(line.prefix, "--prefix", "LK_PREFIX"),
+  return {first_of(line.store, "--store", "LK_STORE"),
+          first_of(line.prefix, "--prefix", "LK_PREFIX"),
           first_of(ttl, "--ttl", "LK_TTL")};
 }
 

@@ -60,7 +60,8 @@ Row table_row(const core::LockState& lock, bool color) {
   std::string note;
   if (lock.by) {
     if (const auto* const held = std::get_if<core::Held>(&*lock.by)) {
-      holder = held->fence ? sentence::who(held->who) : fmt::format("another program ({})", core::escaped(held->owner.bytes()));
+      holder = held->fence ? sentence::who(held->who)
+                           : fmt::format("another program ({})", core::escaped(held->owner.bytes()));
       since = ago(held->held_for);
       expires = ends_in(held->left);
       fence = held->fence ? fmt::format("{}", held->fence->value) : "-";
@@ -151,8 +152,8 @@ private:
   }
 
   std::string waiter_line(const core::Waiter& waiter, std::size_t position) const {
-    std::string text = fmt::format("  {}. {}, waiting for {}", position, sentence::who(waiter.who),
-                                   core::to_text(waiter.waiting_for));
+    std::string text =
+        fmt::format("  {}. {}, waiting for {}", position, sentence::who(waiter.who), core::to_text(waiter.waiting_for));
     if (waiter.since) {
       text += fmt::format(" since {}", local_time(*waiter.since));
     }
@@ -181,14 +182,13 @@ public:
   int run(const Call&) override {
     const Report report(m_common);
     sort_words();
-    const core::StoreUrl url = store_url(settle(m_common));
+    const Settings settings = settle(m_common);
     const os::RealClock clock;
-    const bool missing = certainly_missing(url);
-    const auto store = missing ? nullptr : open_store(settle(m_common), url, false, nullptr, clock);
-    const std::string address = store ? store->address() : url.rest();
-    report.detail(store ? sentence::asking(*store) : sentence::no_store_yet(address));
+    const auto store = open_store(settings, store_url(settings), false, nullptr, clock);
+    const std::string address = store->address();
+    report.detail(sentence::asking(*store));
 
-    std::vector<core::LockState> locks = ask(store.get());
+    const std::vector<core::LockState> locks = ask(*store);
     bool occupied = false;
     for (const core::LockState& lock : locks) {
       occupied = occupied || lock.by.has_value();
@@ -231,22 +231,19 @@ private:
   }
 
   // In key order, each key once. A key that was named is there also where it is free.
-  std::vector<core::LockState> ask(core::Store* store) const {
+  std::vector<core::LockState> ask(core::Store& store) const {
     std::map<core::Key, core::LockState> found;
     for (const core::Glob& glob : m_globs) {
-      if (store == nullptr) {
-        break;
-      }
-      for (core::LockState& lock : value_or_end(store->list(glob))) {
+      for (core::LockState& lock : value_or_end(store.list(glob))) {
         // Only status() tells the line.
         if (m_json && lock.waiting > 0) {
-          lock = value_or_end(store->status(lock.key));
+          lock = value_or_end(store.status(lock.key));
         }
         found.insert_or_assign(lock.key, lock);
       }
     }
     for (const core::Key& key : m_keys) {
-      found.insert_or_assign(key, store == nullptr ? core::LockState{key, std::nullopt, 0, {}} : value_or_end(store->status(key)));
+      found.insert_or_assign(key, value_or_end(store.status(key)));
     }
     std::vector<core::LockState> locks;
     for (auto& [key, lock] : found) {

@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -166,9 +166,9 @@ int Taking::run(const Call&) {
     return to_int(ExitCode::busy);
   }
   if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
-    throw Ending(exit_code(failed->error.what), failed->maybe_granted
-                                                    ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
-                                                    : failed->error.detail);
+    throw Ending(exit_code(failed->error.what),
+                 failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
+                                       : failed->error.detail);
   }
   if (const auto* const stopped = std::get_if<hold::Stopped>(&outcome)) {
     store.reset();
@@ -184,8 +184,8 @@ int Taking::run(const Call&) {
   Taken taken(*store, limits, claim, won.fence);
   std::string data;
   if (m_output == "env") {
-    data = fmt::format("export LK_KEY={} LK_OWNER={} LK_FENCE={}\n", quoted(key.text()), quoted(claim.owner.bytes()),
-                       won.fence.value);
+    data = fmt::format(
+        "export LK_KEY={} LK_OWNER={} LK_FENCE={}\n", quoted(key.text()), quoted(claim.owner.bytes()), won.fence.value);
   } else if (m_output == "json") {
     data = granted_json(claim, won.fence, ttl, expires, store->address());
   } else {

@@ -74,8 +74,8 @@ bool match_one(std::string_view& pattern, std::string_view& text) {
 
 bool Glob::matches(std::string_view text) const {
   std::string_view pattern = m_pattern;
-  // Where to go on when the match fails: after the last star, with one more character of the text under it. Earlier stars
-  // need no second chance.
+  // Where to go on when the match fails: after the last star, with one more character of the text under it. Earlier
+  // stars need no second chance.
   bool star = false;
   std::string_view after_star;
   std::string_view under_star;

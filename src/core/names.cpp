@@ -28,7 +28,8 @@ std::optional<std::string> flaw(std::string_view text, std::size_t longest) {
       return fmt::format("must be UTF-8 (byte {} is not)", position + 1);
     }
     if (is_control(code_point) && !control) {
-      control = fmt::format("must not contain control characters (byte {} starts {})", position + 1,
+      control = fmt::format("must not contain control characters (byte {} starts {})",
+                            position + 1,
                             escaped(text.substr(position, length)));
     }
     position += length;

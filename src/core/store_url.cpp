@@ -54,8 +54,8 @@ std::string percent_decoded(std::string_view text) {
 bool names_a_secret(std::string_view parameter) {
   const std::string name = lower(percent_decoded(parameter));
   constexpr std::array<std::string_view, 7> words{"pass", "pwd", "secret", "token", "key", "auth", "cred"};
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  return std::any_of(
+      words.begin(), words.end(), [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
 }  // namespace
@@ -96,14 +96,15 @@ std::string StoreUrl::redacted() const {
 
   std::vector<bool> hidden(m_rest.size(), false);
   const auto hide = [&](std::size_t from, std::size_t to) {
-    std::fill(hidden.begin() + static_cast<std::ptrdiff_t>(from), hidden.begin() + static_cast<std::ptrdiff_t>(to), true);
+    std::fill(
+        hidden.begin() + static_cast<std::ptrdiff_t>(from), hidden.begin() + static_cast<std::ptrdiff_t>(to), true);
   };
 
   // The user info ends at the last '@' of all: a password may hold '@', '/', '?' or '#', rightly encoded or not, and
   // hiding a bit of a path by mistake costs less than showing a bit of a password.
   constexpr std::size_t start = 2;
   const std::size_t at = m_rest.rfind('@');
-  if (at != std::string::npos && at > start) {
+  if (at != std::string::npos) {
     const std::size_t colon = m_rest.find(':', start);
     if (colon < at) {
       hide(colon + 1, at);

@@ -15,8 +15,8 @@ struct Range {
   char32_t last;
 };
 
-// What a terminal would not show, or would let reorder its neighbours: separators, bidirectional controls, and Unicode's
-// default-ignorable characters without the joiners of visible glyphs (variation selectors).
+// What a terminal would not show, or would let reorder its neighbours: separators, bidirectional controls, and
+// Unicode's default-ignorable characters without the joiners of visible glyphs (variation selectors).
 constexpr std::array<Range, 23> invisible{{
     {0x00ad, 0x00ad},    // soft hyphen
     {0x034f, 0x034f},    // combining grapheme joiner
@@ -44,8 +44,9 @@ constexpr std::array<Range, 23> invisible{{
 }};
 
 bool is_invisible(char32_t code_point) {
-  return std::any_of(invisible.begin(), invisible.end(),
-                     [&](const Range& range) { return code_point >= range.first && code_point <= range.last; });
+  return std::any_of(invisible.begin(), invisible.end(), [&](const Range& range) {
+    return code_point >= range.first && code_point <= range.last;
+  });
 }
 
 }  // namespace

@@ -100,13 +100,8 @@ public:
     if (m_page.done) {
       return;
     }
-    // lk is dead. A child whose pidfd was not sent any more is still found by the pid it wrote before its first instruction.
-    adopt(receive_fd(m_channel.get()));
-    if (const pid_t child = m_page.child; !m_family && child != 0 && !m_page.child_ended) {
-      if (os::Fd pidfd = open_pidfd(child)) {
-        m_family.emplace(child, std::move(pidfd), m_page.own_group);
-      }
-    }
+    // lk is dead.
+    find_family();
     if (m_family && (!m_page.child_ended || m_page.terminated)) {
       stop_family();
     }
@@ -119,6 +114,14 @@ private:
   void adopt(os::Fd pidfd) {
     if (pidfd && !m_family) {
       m_family.emplace(m_page.child, std::move(pidfd), m_page.own_group);
+    }
+  }
+
+  // A child whose pidfd has not come is found by the pid that it wrote before its first instruction.
+  void find_family() {
+    adopt(receive_fd(m_channel.get()));
+    if (const pid_t child = m_page.child; !m_family && child != 0 && !m_page.child_ended) {
+      adopt(open_pidfd(child));
     }
   }
 
@@ -136,7 +139,7 @@ private:
       if (watched[1].revents != 0) {
         adopt(receive_fd(m_channel.get()));
       }
-      if (!m_family || !m_page.kills_at_deadline) {
+      if (m_page.deadline == 0 || !m_page.kills_at_deadline) {
         continue;
       }
       const core::BootTime::duration left = deadline() - m_clock.now();
@@ -144,7 +147,8 @@ private:
         m_timer.set(left);
         continue;
       }
-      if (!m_page.child_ended || m_page.terminated) {
+      find_family();
+      if (m_family && (!m_page.child_ended || m_page.terminated)) {
         m_family->stop(SIGKILL);
       }
       // Should a fork have escaped the snapshot, or a stopped machine the KILL.
@@ -263,6 +267,11 @@ Guardian::~Guardian() {
     while (::waitpid(m_pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+}
+
+void Guardian::watch_deadline() noexcept {
+  const char byte = 0;
+  ::send(m_channel.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Guardian::watch_child(int pidfd) noexcept {

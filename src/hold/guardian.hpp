@@ -58,6 +58,8 @@ public:
   pid_t pid() const noexcept { return m_pid; }
   const core::ProcessId& process() const noexcept { return m_process; }
 
+  // Once the page has a deadline, before the child is born: lk may be stopped in the middle of that birth.
+  void watch_deadline() noexcept;
   // Once the child is born: `pidfd` reaches the guardian also if lk dies right after this.
   void watch_child(int pidfd) noexcept;
   // It died before us and has been reaped.

@@ -97,6 +97,9 @@ private:
     if (m_clock.now() >= core::Lease{m_duty.terms, m_granted}.stop_at()) {
       return stay_unborn(Ended::Start::too_late, 0, 0);
     }
+    if (m_guardian) {
+      m_guardian->watch_deadline();
+    }
     auto spawned = os::spawn(m_command.words, m_command.environment, m_signals, m_command.own_group, m_page->child);
     if (!spawned) {
       const os::SpawnFailure failure = spawned.error();
@@ -181,7 +184,8 @@ private:
       return false;
     }
     if (arrival.from_kernel) {
-      return true;
+      // A terminal that hangs up tells the session's leader alone.
+      return arrival.number != SIGHUP || ::getsid(0) != ::getpid();
     }
     const pid_t group = ::getpgrp();
     return arrival.sender > 0 && arrival.sender != m_family->child() &&
@@ -316,6 +320,7 @@ private:
     } catch (const std::system_error&) {
       return;  // no process to be had: without one, lk itself still keeps every deadline
     }
+    m_guardian->watch_deadline();
     if (m_family) {
       m_guardian->watch_child(m_family->pidfd());
       m_tell_keepers = m_store.looks_at_keepers();

@@ -1,4 +1,5 @@
-// What the contract suite needs of a store under test: fresh worlds, as many processes as it likes, and time that it can move.
+// What the contract suite needs of a store under test: fresh worlds, as many processes as it likes, and time that it
+// can move.
 #pragma once
 
 #include <functional>
@@ -29,16 +30,17 @@ struct Bench {
   std::string name;
   std::function<std::unique_ptr<World>()> make;
 
-  // What a second of the suite's stories takes: a real second with a fake clock, less where time has to be slept through.
+  // What a second of the suite's stories takes: a real second with a fake clock, less where time has to be slept
+  // through.
   core::Millis second{1000};
   // How late the store's clock may see what the suite's clock has seen.
   core::Millis slack{0};
 
   // What the contract leaves to the store.
-  bool renews_expired = true;  // promise 7: an expired grant that nobody followed
+  bool renews_expired = true;          // promise 7: an expired grant that nobody followed
   bool one_fence_for_all_keys = true;  // promise 4
   bool wall_can_be_stepped = true;
-  core::Millis head_notices_within{100};    // the longest ask_again_in of a head
+  core::Millis head_notices_within{100};     // the longest ask_again_in of a head
   core::Millis second_notices_within{1000};  // and of the one behind it
 };
 

@@ -46,8 +46,14 @@ std::string text(const std::optional<core::WallTime>& time) {
 
 std::string text(const core::Occupant& by) {
   if (const auto* held = std::get_if<core::Held>(&by)) {
-    return fmt::format("held by {}#{:x} fence {} durable {} note {} for {} since {} left {}", held->owner.bytes(), held->ask.value,
-                       held->fence ? held->fence->value : 0, held->durable, held->who.note, text(held->held_for), text(held->since),
+    return fmt::format("held by {}#{:x} fence {} durable {} note {} for {} since {} left {}",
+                       held->owner.bytes(),
+                       held->ask.value,
+                       held->fence ? held->fence->value : 0,
+                       held->durable,
+                       held->who.note,
+                       text(held->held_for),
+                       text(held->since),
                        text(held->left));
   }
   if (const auto* promised = std::get_if<core::Promised>(&by)) {
@@ -68,15 +74,23 @@ std::string text(const core::Answer& answer) {
 }
 
 std::string text(const core::Released& released) {
-  return fmt::format("release {} by {} for {}", static_cast<int>(released.what), released.by ? text(*released.by) : "none",
+  return fmt::format("release {} by {} for {}",
+                     static_cast<int>(released.what),
+                     released.by ? text(*released.by) : "none",
                      text(released.expired_for));
 }
 
 std::string text(const core::LockState& state) {
-  std::string out = fmt::format("{}: {}, {} waiting:", state.key.text(), state.by ? text(*state.by) : "free", state.waiting);
+  std::string out =
+      fmt::format("{}: {}, {} waiting:", state.key.text(), state.by ? text(*state.by) : "free", state.waiting);
   for (const auto& waiter : state.line) {
-    out += fmt::format(" {}#{:x} {} {} {} left {}", waiter.owner.bytes(), waiter.ask.value, waiter.who.note, waiter.waiting_for.count(),
-                       text(waiter.since), text(waiter.wait_left));
+    out += fmt::format(" {}#{:x} {} {} {} left {}",
+                       waiter.owner.bytes(),
+                       waiter.ask.value,
+                       waiter.who.note,
+                       waiter.waiting_for.count(),
+                       text(waiter.since),
+                       text(waiter.wait_left));
   }
   return out;
 }
@@ -138,8 +152,9 @@ const contract::Bench& bench(const std::string& name) {
   std::abort();
 }
 
-// A store may spare itself the writing of each ask, so that a place outlives its last ask by half the patience only. So either
-// the waiters are so patient that no place ever lapses, or every ask comes from a store object that remembers nothing.
+// A store may spare itself the writing of each ask, so that a place outlives its last ask by half the patience only. So
+// either the waiters are so patient that no place ever lapses, or every ask comes from a store object that remembers
+// nothing.
 enum class Waiters { patient, forgetful };
 
 class Story {
@@ -181,96 +196,104 @@ private:
     const auto which = static_cast<std::size_t>(one_in(4) ? 1 : 0);
     const core::Key key = contract::key(which == 0 ? "k" : "l");
     // Processes 0 and 1 use the same owner.
-    core::Claim claim{key, core::Owner::stored(process < 2 ? "shared" : fmt::format("owner-{}", process)),
+    core::Claim claim{key,
+                      core::Owner::stored(process < 2 ? "shared" : fmt::format("owner-{}", process)),
                       {0x9e3779b97f4a7c15U * (process + 1)}};
     core::Claim maybe_any = claim;
     if (one_in(5)) {
       maybe_any.ask = {};
     }
-    const std::string name = fmt::format("{} process {} ask {}", key.text(), process, maybe_any.ask.any() ? "any" : "own");
+    const std::string name =
+        fmt::format("{} process {} ask {}", key.text(), process, maybe_any.ask.any() ? "any" : "own");
 
     switch (up_to(15)) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-    case 5: {
-      const Millis patience = m_waiters == Waiters::patient ? 20'000ms : Millis(2 + up_to(10) * 100);
-      core::Ask ask{claim, Millis(100 + up_to(20) * 100), one_in(3) ? 0ms : patience};
-      if (one_in(4)) {
-        ask.max_waiting = static_cast<std::size_t>(up_to(2));
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5: {
+        const Millis patience = m_waiters == Waiters::patient ? 20'000ms : Millis(2 + up_to(10) * 100);
+        core::Ask ask{claim, Millis(100 + up_to(20) * 100), one_in(3) ? 0ms : patience};
+        if (one_in(4)) {
+          ask.max_waiting = static_cast<std::size_t>(up_to(2));
+        }
+        if (process % 2 == 0) {
+          ask.wait_left = 20s - m_time;
+        }
+        if (m_waiters == Waiters::forgetful) {
+          m_other.reopen(process);
+        }
+        ask.durable = one_in(2);
+        ask.who.note = fmt::format("note-{}", process);
+        const auto answers = both(fmt::format("{} acquire ttl {} patience {} max {}",
+                                              name,
+                                              ask.ttl.count(),
+                                              ask.patience.count(),
+                                              ask.max_waiting ? static_cast<int>(*ask.max_waiting) : -1),
+                                  [&](Side& side) { return side.store(process).acquire(ask); });
+        INFO(m_log);
+        check_pause(answers.first, ask.patience);
+        check_pause(answers.second, ask.patience);
+        if (const auto* granted = std::get_if<core::Granted>(&answers.first)) {
+          m_fences.push_back(granted->fence);
+        }
+        return;
       }
-      if (process % 2 == 0) {
-        ask.wait_left = 20s - m_time;
+      case 6:
+      case 7: {
+        const Millis ttl(100 + up_to(20) * 100);
+        both(fmt::format("{} renew {}", name, ttl.count()),
+             [&](Side& side) { return side.store(process).renew(maybe_any, ttl, std::nullopt); });
+        return;
       }
-      if (m_waiters == Waiters::forgetful) {
-        m_other.reopen(process);
+      case 8:
+      case 9: {
+        std::optional<core::Fence> fence;
+        if (one_in(3) && !m_fences.empty()) {
+          fence = m_fences[m_fences.size() - 1 -
+                           static_cast<std::size_t>(
+                               up_to(std::min<std::int64_t>(3, static_cast<std::int64_t>(m_fences.size()) - 1)))];
+        }
+        both(fmt::format("{} release fence {}", name, fence ? fence->value : 0),
+             [&](Side& side) { return side.store(process).release(maybe_any, fence); });
+        return;
       }
-      ask.durable = one_in(2);
-      ask.who.note = fmt::format("note-{}", process);
-      const auto answers = both(fmt::format("{} acquire ttl {} patience {} max {}", name, ask.ttl.count(), ask.patience.count(),
-                                            ask.max_waiting ? static_cast<int>(*ask.max_waiting) : -1),
-                                [&](Side& side) { return side.store(process).acquire(ask); });
-      INFO(m_log);
-      check_pause(answers.first, ask.patience);
-      check_pause(answers.second, ask.patience);
-      if (const auto* granted = std::get_if<core::Granted>(&answers.first)) {
-        m_fences.push_back(granted->fence);
+      case 10: {
+        const Millis after(one_in(3) ? 0 : up_to(15) * 100);
+        both(fmt::format("{} leave {}", name, after.count()),
+             [&](Side& side) { return side.store(process).leave(maybe_any, after); });
+        return;
       }
-      return;
-    }
-    case 6:
-    case 7: {
-      const Millis ttl(100 + up_to(20) * 100);
-      both(fmt::format("{} renew {}", name, ttl.count()),
-           [&](Side& side) { return side.store(process).renew(maybe_any, ttl, std::nullopt); });
-      return;
-    }
-    case 8:
-    case 9: {
-      std::optional<core::Fence> fence;
-      if (one_in(3) && !m_fences.empty()) {
-        fence = m_fences[m_fences.size() - 1 - static_cast<std::size_t>(up_to(std::min<std::int64_t>(3, static_cast<std::int64_t>(m_fences.size()) - 1)))];
+      case 11: {
+        const auto states = both(name + " status", [&](Side& side) { return side.store(process).status(key); });
+        m_memory.seen[which] = states.first.by;
+        m_other.seen[which] = states.second.by;
+        return;
       }
-      both(fmt::format("{} release fence {}", name, fence ? fence->value : 0),
-           [&](Side& side) { return side.store(process).release(maybe_any, fence); });
-      return;
-    }
-    case 10: {
-      const Millis after(one_in(3) ? 0 : up_to(15) * 100);
-      both(fmt::format("{} leave {}", name, after.count()), [&](Side& side) { return side.store(process).leave(maybe_any, after); });
-      return;
-    }
-    case 11: {
-      const auto states = both(name + " status", [&](Side& side) { return side.store(process).status(key); });
-      m_memory.seen[which] = states.first.by;
-      m_other.seen[which] = states.second.by;
-      return;
-    }
-    case 12:
-      if (m_memory.seen[which]) {
-        both(name + " evict", [&](Side& side) { return side.store(process).evict(key, *side.seen[which]); });
+      case 12:
+        if (m_memory.seen[which]) {
+          both(name + " evict", [&](Side& side) { return side.store(process).evict(key, *side.seen[which]); });
+        }
+        return;
+      case 13: {
+        const core::Glob keys(one_in(2) ? "*" : "k");
+        both("list " + keys.pattern(), [&](Side& side) { return side.store(process).list(keys); });
+        return;
       }
-      return;
-    case 13: {
-      const core::Glob keys(one_in(2) ? "*" : "k");
-      both("list " + keys.pattern(), [&](Side& side) { return side.store(process).list(keys); });
-      return;
-    }
-    default: {
-      // Often exactly to an end, which is where stores differ.
-      const Millis by(up_to(6) * 50);
-      m_time += by;
-      m_memory.advance(by);
-      m_other.advance(by);
-      if (one_in(30)) {
-        const Millis step(up_to(2000) - 1000);
-        m_memory.step_wall(step);
-        m_other.step_wall(step);
+      default: {
+        // Often exactly to an end, which is where stores differ.
+        const Millis by(up_to(6) * 50);
+        m_time += by;
+        m_memory.advance(by);
+        m_other.advance(by);
+        if (one_in(30)) {
+          const Millis step(up_to(2000) - 1000);
+          m_memory.step_wall(step);
+          m_other.step_wall(step);
+        }
+        m_log += fmt::format("{} ms\n", m_time.count());
       }
-      m_log += fmt::format("{} ms\n", m_time.count());
-    }
     }
   }
 
@@ -352,9 +375,10 @@ public:
   void run() {
     while (!m_page.stop && !m_page.failed) {
       const auto key = static_cast<std::size_t>(m_random() % Page::keys);
-      core::Ask ask{{contract::key(fmt::format("key-{}", key)), core::Owner::stored(os::random_uuid()), {os::random_u64()}},
-                    m_temper.ttl,
-                    m_temper.waits ? 3000ms : 0ms};
+      core::Ask ask{
+          {contract::key(fmt::format("key-{}", key)), core::Owner::stored(os::random_uuid()), {os::random_u64()}},
+          m_temper.ttl,
+          m_temper.waits ? 3000ms : 0ms};
       ask.keepers = m_keepers;
       if (const auto fence = get(ask)) {
         hold(ask, m_page.guarded[key], *fence, m_page.increments[key]);

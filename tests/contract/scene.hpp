@@ -60,7 +60,9 @@ public:
 
   core::Renewal renews() { return renews(ask.ttl); }
   core::Renewal renews(Millis ttl) { return value(m_store->renew(ask.claim, ttl, std::nullopt)); }
-  core::Released releases(std::optional<core::Fence> fence = std::nullopt) { return value(m_store->release(ask.claim, fence)); }
+  core::Released releases(std::optional<core::Fence> fence = std::nullopt) {
+    return value(m_store->release(ask.claim, fence));
+  }
   core::Released leaves(Millis after) { return value(m_store->leave(ask.claim, after)); }
 
   // Hangs a bell; from then on it is heard.
@@ -149,14 +151,14 @@ private:
 #define LK_JOIN(a, b) LK_JOIN2(a, b)
 
 // A case of the contract: told once for each store, in a fresh world named `at`.
-#define EVERY_STORE(sentence)                                       \
-  static void LK_JOIN(story_, __LINE__)(contract::Scene & at);      \
-  TEST_CASE(sentence) {                                             \
-    for (const contract::Bench& bench : contract::benches()) {      \
-      DYNAMIC_SECTION("on " << bench.name) {                        \
-        contract::Scene at(bench);                                  \
-        LK_JOIN(story_, __LINE__)(at);                              \
-      }                                                             \
-    }                                                               \
-  }                                                                 \
+#define EVERY_STORE(sentence)                                  \
+  static void LK_JOIN(story_, __LINE__)(contract::Scene & at); \
+  TEST_CASE(sentence) {                                        \
+    for (const contract::Bench& bench : contract::benches()) { \
+      DYNAMIC_SECTION("on " << bench.name) {                   \
+        contract::Scene at(bench);                             \
+        LK_JOIN(story_, __LINE__)(at);                         \
+      }                                                        \
+    }                                                          \
+  }                                                            \
   static void LK_JOIN(story_, __LINE__)([[maybe_unused]] contract::Scene & at)

@@ -39,35 +39,40 @@ bool same(const core::Who& a, const core::Who& b) {
 // --- 1: one verb is one atomic step ---------------------------------------------------------------------------------
 
 EVERY_STORE("of many that ask at the same moment exactly one is granted") {
-  constexpr int rounds = 25;
-  constexpr int askers = 6;
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<Asker> all;
-    for (int i = 0; i < askers; ++i) {
-      all.push_back(at.asker("owner-" + std::to_string(i), key("round-" + std::to_string(round))));
-      all.back().ask.patience = Millis(0);
-    }
-    std::atomic<int> ready{0};
-    std::atomic<int> granted{0};
-    std::atomic<int> refused{0};
-    std::vector<std::thread> threads;
-    for (Asker& asker : all) {
-      threads.emplace_back([&] {
-        ++ready;
-        while (ready < askers) {
-          std::this_thread::yield();
-        }
-        const auto answer = asker.store().acquire(asker.ask);
-        granted += answer && std::holds_alternative<core::Granted>(*answer) ? 1 : 0;
-        refused += answer && std::holds_alternative<core::Busy>(*answer) ? 1 : 0;
-      });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-    REQUIRE(granted == 1);
-    REQUIRE(refused == askers - 1);
+  constexpr std::size_t locks = 150;
+  constexpr std::size_t askers = 6;
+  std::vector<std::atomic<int>> granted(locks);
+  std::vector<std::atomic<int>> refused(locks);
+  std::vector<Asker> all;
+  for (std::size_t i = 0; i < askers; ++i) {
+    all.push_back(at.asker("owner-" + std::to_string(i)));
+    all.back().ask.patience = Millis(0);
   }
+  std::atomic<std::size_t> ready{0};
+  std::vector<std::thread> threads;
+  for (Asker& asker : all) {
+    threads.emplace_back([&] {
+      ++ready;
+      while (ready < askers) {
+        std::this_thread::yield();
+      }
+      for (std::size_t lock = 0; lock < locks; ++lock) {
+        asker.ask.claim.key = key("lock-" + std::to_string(lock));
+        const auto answer = asker.store().acquire(asker.ask);
+        granted[lock] += answer && std::holds_alternative<core::Granted>(*answer) ? 1 : 0;
+        refused[lock] += answer && std::holds_alternative<core::Busy>(*answer) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (std::size_t lock = 0; lock < locks; ++lock) {
+    CAPTURE(lock);
+    REQUIRE(granted[lock] == 1);
+    REQUIRE(refused[lock] == askers - 1);
+  }
+  CHECK(value(at.onlooker().list(core::Glob::everything())).size() == locks);
 }
 
 EVERY_STORE("of many that join the line at the same moment each has a place of its own") {
@@ -193,7 +198,8 @@ EVERY_STORE("the same ask id with another owner is another asker") {
 EVERY_STORE("owners are compared byte for byte") {
   auto a = at.asker("Worker");
   a.gets();
-  for (const std::string owner : {"worker", "Worker ", " Worker", "Worke", "Workerx", "W%", "W_rker", "Wörker", "'Worker'"}) {
+  for (const std::string owner :
+       {"worker", "Worker ", " Worker", "Worke", "Workerx", "W%", "W_rker", "Wörker", "'Worker'"}) {
     auto other = at.asker(owner);
     other.ask.claim.ask = a.claim().ask;
     CAPTURE(owner);
@@ -205,8 +211,8 @@ EVERY_STORE("owners are compared byte for byte") {
 
 EVERY_STORE("two spellings of a key are two locks") {
   std::vector<Asker> all;
-  for (const std::string text : {"k", "K", "k ", " k", "kk", "k*", "k%", "k_", "'k'", "k\"", "{k}", "k}", "k:", "\u00e9", "e\u0301",
-                                  "k/k", "🔒", "1", "01", "1.0"}) {
+  for (const std::string text : {"k",   "K",  "k ", " k",     "kk",      "k*",  "k%", "k_", "'k'", "k\"",
+                                 "{k}", "k}", "k:", "\u00e9", "e\u0301", "k/k", "🔒",  "1",  "01",  "1.0"}) {
     all.push_back(at.asker("a", key(text)));
     CAPTURE(text);
     CHECK_FALSE(all.back().gets().again);
@@ -275,7 +281,8 @@ EVERY_STORE("a fence starts from the store's clock in microseconds and fits 53 b
   CHECK(fence < (std::int64_t{1} << 53));
   a.releases();
   at.pass(at.s(5));
-  CHECK(a.gets().fence.value >= fence + std::chrono::microseconds(at.s(5)).count() - std::chrono::microseconds(at.bench.slack).count());
+  CHECK(a.gets().fence.value >=
+        fence + std::chrono::microseconds(at.s(5)).count() - std::chrono::microseconds(at.bench.slack).count());
 }
 
 EVERY_STORE("the fence rises although the wall clock went back") {
@@ -1177,6 +1184,26 @@ EVERY_STORE("the head that leaves a free lock rings the next") {
   CHECK(second.rings_within(std::chrono::seconds(2)));
 }
 
+EVERY_STORE("who becomes the head is rung, or asks as often as a head anyway") {
+  auto holder = at.asker("holder");
+  holder.gets();
+  auto first = at.waiter("first");
+  auto second = at.waiter("second");
+  auto third = at.waiter("third");
+  auto fourth = at.waiter("fourth");
+  const Millis pause_of_second = second.waits().ask_again_in;
+  const Millis pause_of_third = third.waits().ask_again_in;
+  const Millis pause_of_fourth = fourth.waits().ask_again_in;
+  holder.releases();
+  first.gets();
+  CHECK((second.has_rung() || pause_of_second <= at.bench.head_notices_within));
+  first.releases();
+  second.gets();
+  CHECK((third.has_rung() || pause_of_third <= at.bench.head_notices_within));
+  third.releases();
+  CHECK((fourth.has_rung() || pause_of_fourth <= at.bench.head_notices_within));
+}
+
 EVERY_STORE("a dead bell is dropped at once by whoever rings it") {
   auto holder = at.asker("holder");
   holder.gets();
@@ -1478,7 +1505,8 @@ EVERY_STORE("list shows held and waited-for locks in key order") {
 
 EVERY_STORE("list shows only what matches the pattern") {
   std::vector<Asker> all;
-  for (const std::string text : {"invoice:1", "invoice:2", "invoice:10", "invoice*", "other", "Invoice:1", "in[v]oice"}) {
+  for (const std::string text :
+       {"invoice:1", "invoice:2", "invoice:10", "invoice*", "other", "Invoice:1", "in[v]oice"}) {
     all.push_back(at.asker("a", key(text)));
     all.back().gets();
   }

@@ -28,9 +28,12 @@ auto FlakyStore::run(const char* name, Verb verb) -> decltype(verb()) {
   if (before) {
     before(name);
   }
-  std::optional<Fault> fault = m_fault;
-  if (m_fault && m_fault->verbs_left && --*m_fault->verbs_left <= 0) {
-    m_fault.reset();
+  std::optional<Fault> fault;
+  if (m_fault && (only.empty() || only == name)) {
+    fault = m_fault;
+    if (m_fault->verbs_left && --*m_fault->verbs_left <= 0) {
+      m_fault.reset();
+    }
   }
   if (fault && !fault->carried_out) {
     return tl::make_unexpected(std::move(fault->error));

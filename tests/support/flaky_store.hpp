@@ -22,7 +22,11 @@ public:
   void fail_from_now(core::Trouble what, std::string detail = "made to fail");
   void mend() { m_fault.reset(); }
   // The next `verbs` verbs are carried out, and report this all the same.
-  void lose_replies(int verbs, core::Trouble what = core::Trouble::timed_out, std::string detail = "the reply was lost");
+  void lose_replies(int verbs, core::Trouble what = core::Trouble::timed_out,
+                    std::string detail = "the reply was lost");
+
+  // Only verbs of this name meet the faults above; empty: all do.
+  std::string only;
 
   // Called before and after each verb is carried out, with its name: a story's place to let time pass.
   std::function<void(const std::string& verb)> before;

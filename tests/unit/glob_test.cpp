@@ -1,10 +1,9 @@
 // Shell patterns over keys.
-#include "core/glob.hpp"
-
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "core/glob.hpp"
 #include "support/catch.hpp"
 
 using core::Glob;
@@ -76,6 +75,7 @@ TEST_CASE("a set matches one of its characters") {
   CHECK(matches("[a\\-c]", "-"));
   CHECK_FALSE(matches("[a\\-c]", "b"));
   CHECK(matches("*[0-9]x", "a1b2x"));
+  CHECK_FALSE(matches("*[!ü]b", "üb"));
 }
 
 TEST_CASE("a bracket without its end is an ordinary character") {

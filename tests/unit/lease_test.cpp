@@ -1,6 +1,5 @@
 // The arithmetic of a lease.
 #include "core/lease.hpp"
-
 #include "support/catch.hpp"
 
 using namespace std::chrono_literals;
@@ -40,6 +39,7 @@ TEST_CASE("grace and margin fit into half the ttl") {
   REQUIRE_FALSE(over);
   CHECK_THAT(over.error(), ContainsSubstring("must be at most 400ms with a ttl of 1s"));
   CHECK_THAT(core::make_terms(60s, 28801ms).error(), ContainsSubstring("at most 28s with a ttl of 1m"));
+  CHECK_THAT(core::make_terms(200ms, 10ms).error(), ContainsSubstring("use a ttl of 1s or more"));
   CHECK_THAT(core::make_terms(100ms, 10ms).error(), ContainsSubstring("use a ttl of 1s or more"));
 }
 

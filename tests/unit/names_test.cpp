@@ -1,10 +1,9 @@
 // Keys and owners: what is taken as it is, and what is refused with a reason.
-#include "core/names.hpp"
-
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "core/names.hpp"
 #include "core/text.hpp"
 #include "support/catch.hpp"
 
@@ -27,8 +26,23 @@ std::string owner_error(std::string_view text) {
 }  // namespace
 
 TEST_CASE("a key is kept byte for byte") {
-  const auto text = GENERATE(as<std::string>{}, "invoice:42", " ", "  padded  ", "-", "-x", "--ttl", "--", "a/b/c", "größe",
-                             "Größe", "🔒", "*", "..", "'\"\\", "invoice:", std::string(512, 'k'));
+  const auto text = GENERATE(as<std::string>{},
+                             "invoice:42",
+                             " ",
+                             "  padded  ",
+                             "-",
+                             "-x",
+                             "--ttl",
+                             "--",
+                             "a/b/c",
+                             "größe",
+                             "Größe",
+                             "🔒",
+                             "*",
+                             "..",
+                             "'\"\\",
+                             "invoice:",
+                             std::string(512, 'k'));
   const auto key = Key::parse(text);
   REQUIRE(key);
   CHECK(key->text() == text);
@@ -55,7 +69,8 @@ TEST_CASE("a key longer than 512 bytes is refused, counted in bytes") {
 }
 
 TEST_CASE("a key that is not UTF-8 is refused") {
-  const auto text = GENERATE(as<std::string>{}, "\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "caf\xe9", "\xf5\x80\x80\x80");
+  const auto text =
+      GENERATE(as<std::string>{}, "\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "caf\xe9", "\xf5\x80\x80\x80");
   CHECK_THAT(key_error(text), ContainsSubstring("must be UTF-8"));
   CHECK_THAT(key_error("caf\xe9"), ContainsSubstring("byte 4"));
 }

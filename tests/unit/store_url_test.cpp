@@ -1,10 +1,9 @@
 // Store addresses: how they are taken apart, and that no password is ever shown.
-#include "core/store_url.hpp"
-
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "core/store_url.hpp"
 #include "support/catch.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -21,8 +20,18 @@ std::string redacted(std::string_view text) {
 }  // namespace
 
 TEST_CASE("a plain path with a slash is SQLite's") {
-  const auto text = GENERATE(as<std::string>{}, "/var/lib/lk/locks.db", "./locks.db", "../locks.db", "data/locks.db", "~/x",
-                             "./a:b.db", "/a:b/c", "./redis://h", "/", "/with space/@/%41?x=1#y", "/caf\xe9.db");
+  const auto text = GENERATE(as<std::string>{},
+                             "/var/lib/lk/locks.db",
+                             "./locks.db",
+                             "../locks.db",
+                             "data/locks.db",
+                             "~/x",
+                             "./a:b.db",
+                             "/a:b/c",
+                             "./redis://h",
+                             "/",
+                             "/with space/@/%41?x=1#y",
+                             "/caf\xe9.db");
   const auto url = StoreUrl::parse(text);
   REQUIRE(url);
   CHECK(url->scheme() == "sqlite");
@@ -43,9 +52,11 @@ TEST_CASE("any other scheme needs two slashes; what follows is left to the store
     std::string_view scheme;
     std::string_view rest;
   };
-  const auto good = GENERATE(Case{"redis://host", "redis", "//host"}, Case{"rediss://u:p@h:1/2", "rediss", "//u:p@h:1/2"},
+  const auto good = GENERATE(Case{"redis://host", "redis", "//host"},
+                             Case{"rediss://u:p@h:1/2", "rediss", "//u:p@h:1/2"},
                              Case{"redis+unix:///run/r.sock?db=1", "redis+unix", "///run/r.sock?db=1"},
-                             Case{"x-9.y://[::1]:6379", "x-9.y", "//[::1]:6379"}, Case{"REDIS://Host", "redis", "//Host"});
+                             Case{"x-9.y://[::1]:6379", "x-9.y", "//[::1]:6379"},
+                             Case{"REDIS://Host", "redis", "//Host"});
   CAPTURE(good.text);
   const auto url = StoreUrl::parse(good.text);
   REQUIRE(url);
@@ -54,9 +65,23 @@ TEST_CASE("any other scheme needs two slashes; what follows is left to the store
 }
 
 TEST_CASE("a mistyped address never becomes a file on this machine") {
-  const auto text =
-      GENERATE(as<std::string>{}, "", " ", "redis", "locks.db", "host:6379", "redis:host/0", "redis:/host", "redis:", "redis:/",
-               "redis://", "sqlite:", "://host", "9p://host/x", "red is://host", "a:b/c", "-x://h");
+  const auto text = GENERATE(as<std::string>{},
+                             "",
+                             " ",
+                             "redis",
+                             "locks.db",
+                             "host:6379",
+                             "redis:host/0",
+                             "redis:/host",
+                             "redis:",
+                             "redis:/",
+                             "redis://",
+                             "sqlite:",
+                             "://host",
+                             "9p://host/x",
+                             "red is://host",
+                             "a:b/c",
+                             "-x://h");
   CAPTURE(text);
   const auto url = StoreUrl::parse(text);
   REQUIRE_FALSE(url);
@@ -73,7 +98,8 @@ TEST_CASE("control characters are refused") {
 }
 
 TEST_CASE("the error never repeats the text, which may hold a password") {
-  const auto text = GENERATE(as<std::string>{}, "redis:u:hunter2@h/0", "hunter2", "u:hunter2@host", "redis://u:hunter2@h\n");
+  const auto text =
+      GENERATE(as<std::string>{}, "redis:u:hunter2@h/0", "hunter2", "u:hunter2@host", "redis://u:hunter2@h\n");
   const auto url = StoreUrl::parse(text);
   REQUIRE_FALSE(url);
   CHECK(url.error().find("hunter2") == std::string::npos);
@@ -85,8 +111,14 @@ TEST_CASE("a path is shown as it is") {
 }
 
 TEST_CASE("an address without a password is shown as it is") {
-  const auto text = GENERATE(as<std::string>{}, "redis://host", "redis://host:6379/0", "redis://[::1]:6379/0", "redis://:@h",
-                             "redis+unix:///run/r.sock?db=1", "redis+unix:///run/a@b.sock", "redis://@h",
+  const auto text = GENERATE(as<std::string>{},
+                             "redis://host",
+                             "redis://host:6379/0",
+                             "redis://[::1]:6379/0",
+                             "redis://:@h",
+                             "redis+unix:///run/r.sock?db=1",
+                             "redis+unix:///run/a@b.sock",
+                             "redis://@h",
                              "rediss://h/1?db=2&tls=on#x");
   CHECK(redacted(text) == text);
 }
@@ -130,8 +162,8 @@ TEST_CASE("no password survives redaction, whatever bytes it is made of") {
     for (std::size_t n = 0; n < length; ++n) {
       password += random() % 2 == 0 ? 'X' : alphabet[random() % alphabet.size()];
     }
-    const std::string url = "redis://" + std::string(random() % 2 == 0 ? "" : "user") + ":" + password + "@host:6379/0" +
-                            std::string(random() % 2 == 0 ? "" : "?db=1");
+    const std::string url = "redis://" + std::string(random() % 2 == 0 ? "" : "user") + ":" + password +
+                            "@host:6379/0" + std::string(random() % 2 == 0 ? "" : "?db=1");
     CAPTURE(url);
     const auto parsed = StoreUrl::parse(url);
     REQUIRE(parsed);

@@ -1,10 +1,9 @@
 // Escaping: nothing that a terminal obeys or hides gets through, all else does.
-#include "core/text.hpp"
-
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "core/text.hpp"
 #include "support/catch.hpp"
 
 using core::decode_utf8;
@@ -35,8 +34,19 @@ std::string encode(char32_t c) {
 }  // namespace
 
 TEST_CASE("ordinary text passes unescaped") {
-  const auto text = GENERATE(as<std::string>{}, "", "invoice:42", "a b", "\"quoted\" 'too'", "größe", "日本語", "🔒", "٦٠",
-                             "❤️", "$(rm -rf)", "é", "~");
+  const auto text = GENERATE(as<std::string>{},
+                             "",
+                             "invoice:42",
+                             "a b",
+                             "\"quoted\" 'too'",
+                             "größe",
+                             "日本語",
+                             "🔒",
+                             "٦٠",
+                             "❤️",
+                             "$(rm -rf)",
+                             "é",
+                             "~");
   CHECK(escaped(text) == text);
 }
 
@@ -59,11 +69,14 @@ TEST_CASE("bytes that are not UTF-8 are spelled out one by one") {
   CHECK(escaped("\xff") == "\\xff");
   CHECK(escaped("a\xc3") == "a\\xc3");
   CHECK(escaped("\xc3(") == "\\xc3(");
-  CHECK(escaped("\xc0\xaf") == "\\xc0\\xaf");                  // overlong '/'
-  CHECK(escaped("\xe0\x80\xaf") == "\\xe0\\x80\\xaf");          // overlong '/'
-  CHECK(escaped("\xed\xa0\x80") == "\\xed\\xa0\\x80");          // a surrogate
+  CHECK(escaped("\xc0\xaf") == "\\xc0\\xaf");                    // overlong '/'
+  CHECK(escaped("\xe0\x80\xaf") == "\\xe0\\x80\\xaf");           // overlong '/'
+  CHECK(escaped("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // a surrogate
   CHECK(escaped("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
-  CHECK(escaped("\x9b" "31m") == "\\x9b" "31m");                // CSI of an eight-bit terminal
+  CHECK(escaped("\x9b"
+                "31m") ==
+        "\\x9b"
+        "31m");  // CSI of an eight-bit terminal
   CHECK(escaped("\x80ok") == "\\x80ok");
 }
 

@@ -89,7 +89,8 @@ void forget_lapsed(Lock& lock, Instant now) {
   std::erase_if(lock.line, [&](const Place& place) { return !live(place, now); });
 }
 
-// Tells the head that asking is worth it. A head whose bell nobody listens to is dead: its place goes, and the next is told.
+// Tells the head that asking is worth it. A head whose bell nobody listens to is dead: its place goes, and the next is
+// told.
 void ring_head(Lock& lock) {
   while (!lock.line.empty()) {
     const auto& head = lock.line.front().bell;
@@ -107,10 +108,17 @@ void ring_head(Lock& lock) {
 std::optional<core::Occupant> occupant(const Lock& lock, Instant now) {
   if (live(lock.grant, now)) {
     const Grant& grant = *lock.grant;
-    return core::Held{grant.owner,   grant.ask,        grant.fence,           grant.who,
-                      grant.durable, floor(now - grant.since), grant.since_wall, floor(grant.ends - now)};
+    return core::Held{grant.owner,
+                      grant.ask,
+                      grant.fence,
+                      grant.who,
+                      grant.durable,
+                      floor(now - grant.since),
+                      grant.since_wall,
+                      floor(grant.ends - now)};
   }
-  const auto head = std::find_if(lock.line.begin(), lock.line.end(), [&](const Place& place) { return live(place, now); });
+  const auto head =
+      std::find_if(lock.line.begin(), lock.line.end(), [&](const Place& place) { return live(place, now); });
   if (head != lock.line.end()) {
     return core::Promised{head->who, floor(now - head->since)};
   }
@@ -118,7 +126,8 @@ std::optional<core::Occupant> occupant(const Lock& lock, Instant now) {
 }
 
 core::LockState look_at(const core::Key& key, const Lock& lock, Instant now) {
-  const auto waiting = std::count_if(lock.line.begin(), lock.line.end(), [&](const Place& place) { return live(place, now); });
+  const auto waiting =
+      std::count_if(lock.line.begin(), lock.line.end(), [&](const Place& place) { return live(place, now); });
   return core::LockState{key, occupant(lock, now), static_cast<std::size_t>(waiting), {}};
 }
 
@@ -145,7 +154,8 @@ namespace {
 
 class MemoryStore : public core::Store {
 public:
-  MemoryStore(std::shared_ptr<MemoryState> state, const core::Clock& clock) : m_state(std::move(state)), m_clock(clock) {}
+  MemoryStore(std::shared_ptr<MemoryState> state, const core::Clock& clock)
+      : m_state(std::move(state)), m_clock(clock) {}
 
   core::Result<core::Answer> acquire(const core::Ask& ask) override {
     const std::lock_guard guard(m_state->mutex);
@@ -170,9 +180,11 @@ public:
           lock.line.erase(place);
           ring_head(lock);
         }
-        const auto clock_fence = std::chrono::floor<std::chrono::microseconds>(m_clock.wall().time_since_epoch()).count();
+        const auto clock_fence =
+            std::chrono::floor<std::chrono::microseconds>(m_clock.wall().time_since_epoch()).count();
         m_state->last_fence.value = std::max(m_state->last_fence.value + 1, clock_fence);
-        lock.grant = Grant{claim.owner, claim.ask, m_state->last_fence, ask.who, ask.durable, now, m_clock.wall(), now + ask.ttl};
+        lock.grant = Grant{
+            claim.owner, claim.ask, m_state->last_fence, ask.who, ask.durable, now, m_clock.wall(), now + ask.ttl};
         return core::Granted{m_state->last_fence, false};
       }
     }
@@ -199,7 +211,8 @@ public:
     return core::Queued{ahead, ask_again_in(ahead, ask.patience, holder_left), by};
   }
 
-  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>&) override {
+  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl,
+                                    const std::optional<core::Keepers>&) override {
     const std::lock_guard guard(m_state->mutex);
     const Instant now = m_clock.now();
     Lock& lock = m_state->locks[claim.key];
@@ -250,8 +263,10 @@ public:
     core::LockState state = look_at(key, found->second, now);
     for (const Place& place : found->second.line) {
       if (live(place, now)) {
-        const auto wait_left = place.gives_up ? std::optional(std::max(floor(*place.gives_up - now), Millis(0))) : std::nullopt;
-        state.line.push_back({place.owner, place.ask, place.who, floor(now - place.since), place.since_wall, wait_left});
+        const auto wait_left =
+            place.gives_up ? std::optional(std::max(floor(*place.gives_up - now), Millis(0))) : std::nullopt;
+        state.line.push_back(
+            {place.owner, place.ask, place.who, floor(now - place.since), place.since_wall, wait_left});
       }
     }
     return state;

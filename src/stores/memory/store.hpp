@@ -12,8 +12,8 @@ namespace stores::memory {
 class MemoryState;
 std::shared_ptr<MemoryState> new_state();
 
-// A store as one of several processes would open it. `clock` outlives it. Keepers are ignored, and grants end with the process
-// whether durable or not.
+// A store as one of several processes would open it. `clock` outlives it. Keepers are ignored, and grants end with the
+// process whether durable or not.
 std::unique_ptr<core::Store> open(std::shared_ptr<MemoryState> state, const core::Clock& clock);
 
 }  // namespace stores::memory

@@ -30,6 +30,7 @@ public:
 
   // Whether the path leads to another file than the one that is open: what is written to it now, nobody will see.
   bool moved() noexcept;
+  bool is_connected() const noexcept { return m_connection != nullptr; }
   void disconnect() noexcept;
 
   // Copies the log into the file if it has grown past `bytes`, as far as readers let it, without waiting for anybody.

@@ -643,6 +643,11 @@ std::optional<core::Answer> SqliteStore::still_queued(const core::Ask& ask) {
 // --- renew, release, leave, evict -----------------------------------------------------------------------------------
 
 core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>& keepers) {
+  // Who was granted in a file that is no longer there has lost, even if a copy of it took its place.
+  if (m_database.is_connected() && m_database.moved()) {
+    m_database.disconnect();
+    return core::Renewal::gone;
+  }
   return write<core::Renewal>(Database::Missing::leave, core::Renewal::gone, [&](const Now& now) {
     const std::optional<HolderRow> row = holder(claim.key, now, true);
     if (!row) {

@@ -1,0 +1,43 @@
+# Commands that run under lk exec in the background, and what can be seen of them.
+# shellcheck shell=bash
+
+# What most tests run: it goes on until `let_go`; its pid is in the file child.
+guarded='echo $$ >child; until [ -e go ]; do sleep 0.05; done'
+
+# start_exec WORDS...: lk exec in the background, without a terminal, every signal at its default. Its pid is in $lk_pid.
+start_exec() {
+  rm -f child go
+  env --default-signal setsid "$LK" exec "$@" 3>&- &
+  lk_pid=$!
+}
+
+# start_guarded OPTION...: the same with the command above, once it runs.
+start_guarded() {
+  start_exec "$@" -- sh -c "$guarded"
+  wait_until 20 has_child
+}
+
+has_child() { [ -s child ]; }
+let_go() { : >go; }
+
+# A zombie does not run: what lk left behind is reaped by somebody else.
+runs() {
+  local state
+  state=$(ps -o state= -p "$1") && [[ $state != [ZX]* ]]
+}
+is_gone() { ! runs "$1"; }
+
+guardian_of() { pgrep -P "$1" -x lock-guardian; }
+
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+# A number that add_one has written.
+count_in() { if [ -e "$1" ]; then od -A n -t d8 "$1" | tr -d ' '; else echo 0; fi; }
+
+# compile NAME OPTION...: a program or library of tests/support, for all tests of the file.
+compile() {
+  local name=$1
+  shift
+  [ -e "$BATS_FILE_TMPDIR/$name" ] ||
+    cc -O -Wall -Wextra -o "$BATS_FILE_TMPDIR/$name" "$@" "$BATS_TEST_DIRNAME/../support/$name.c"
+}

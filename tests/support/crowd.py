@@ -1,0 +1,65 @@
+"""Many processes at once: crowd.py [OPTION...] WORD...; each {} in the words becomes the number of the process's key.
+
+Prints one line "KEY STATUS" for each process, STATUS being its exit status or -N for a death by signal N.
+"""
+
+import argparse
+import os
+import random
+import signal
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--processes", type=int, required=True)
+parser.add_argument("--keys", type=int, default=1)
+parser.add_argument("--at-a-time", type=int, default=0, help="0: all, let go at the same moment")
+parser.add_argument("--kill", type=int, default=0, help="how many of them, at random moments, get SIGKILL")
+parser.add_argument("words", nargs=argparse.REMAINDER)
+options = parser.parse_args()
+
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the processes would inherit that
+gate, opener = os.pipe()
+running = {}
+
+
+def start(number, waits):
+    key = number % options.keys
+    pid = os.fork()
+    if pid == 0:
+        if waits:
+            os.close(opener)
+            os.read(gate, 1)
+        words = [word.replace("{}", str(key)) for word in options.words]
+        try:
+            os.execvp(words[0], words)
+        finally:
+            os._exit(111)
+    running[pid] = key
+
+
+def reap(flags=0):
+    pid, status = os.waitpid(-1, flags)
+    if pid == 0:
+        return False
+    print(running.pop(pid), os.waitstatus_to_exitcode(status))
+    return True
+
+
+at_a_time = options.at_a_time or options.processes
+started = killed = 0
+while started < options.processes or running:
+    while started < options.processes and len(running) < at_a_time:
+        start(started, options.at_a_time == 0)
+        started += 1
+    if options.at_a_time == 0 and opener >= 0:
+        os.close(opener)
+        opener = -1
+    if killed < options.kill and running:
+        # A pid of ours that has not been reaped: it cannot have become another process.
+        os.kill(random.choice(list(running)), signal.SIGKILL)
+        killed += 1
+        time.sleep(random.random() * 0.02)
+        while running and reap(os.WNOHANG):
+            pass
+    else:
+        reap()
