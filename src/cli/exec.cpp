@@ -94,7 +94,8 @@ public:
     options.text("--note", "TEXT", "shown by status", m_note);
     options.number("-E,--busy-exit", "exit status when not acquired (default 75)", 0, 255, m_busy_exit);
     options.duration("--kill-after", "from TERM to KILL (default ttl/4, at most 5s)", Millis(0), m_kill_after);
-    options.choice("--on-lost", "WHAT", "term|kill|warn", "when the lock is lost: term, kill, warn (default term)", m_on_lost);
+    options.choice(
+        "--on-lost", "WHAT", "term|kill|warn", "when the lock is lost: term, kill, warn (default term)", m_on_lost);
     options.duration("--min-hold", "keep the lock until D after the grant", Millis(0), m_min_hold);
     options.number("--status-fd", "write one JSON line there at the end", 3, 1'000'000, m_status_fd);
     options.flag("--nested", "run under the lock if a parent exec holds it", m_nested);
@@ -106,7 +107,8 @@ public:
 
 private:
   int refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits);
-  int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command, const os::Signals& signals);
+  int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command,
+            const os::Signals& signals);
   void check_status_fd() const;
   // Every way out of `run` once the line can be written.
   int end(int status) {
@@ -234,7 +236,8 @@ int Exec::run(const Call& call) {
   if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
     m_line.reason = "store";
     m_line.waited = failed->waited;
-    report.error(failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl) : failed->error.detail);
+    report.error(failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
+                                       : failed->error.detail);
     return end(to_int(exit_code(failed->error.what)));
   }
   if (std::holds_alternative<hold::Stopped>(outcome)) {

@@ -46,7 +46,8 @@ void ExecNarrator::lost(hold::Loss why, const std::optional<core::StoreError>& l
 }
 
 void ExecNarrator::renewal_failed(const core::StoreError& error) {
-  const std::string sentence = fmt::format("cannot renew {}: {}; trying again", core::escaped(m_key.text()), error.detail);
+  const std::string sentence =
+      fmt::format("cannot renew {}: {}; trying again", core::escaped(m_key.text()), error.detail);
   if (m_told_trouble) {
     m_report.detail(sentence);
   } else {
@@ -56,8 +57,9 @@ void ExecNarrator::renewal_failed(const core::StoreError& error) {
 }
 
 void ExecNarrator::out_of_reach() {
-  m_report.error(fmt::format("the command holding {} runs as another user and cannot be stopped: run sudo lk exec, not lk exec sudo",
-                             core::escaped(m_key.text())));
+  m_report.error(fmt::format(
+      "the command holding {} runs as another user and cannot be stopped: run sudo lk exec, not lk exec sudo",
+      core::escaped(m_key.text())));
 }
 
 void ExecNarrator::not_released(const core::StoreError& error) {
@@ -67,7 +69,8 @@ void ExecNarrator::not_released(const core::StoreError& error) {
 namespace sentence {
 
 std::string cannot_run(const core::Key& key, const char* command, int error) {
-  return fmt::format("cannot run {}: {}; {} is released", core::escaped(command), std::strerror(error), core::escaped(key.text()));
+  return fmt::format(
+      "cannot run {}: {}; {} is released", core::escaped(command), std::strerror(error), core::escaped(key.text()));
 }
 
 std::string no_process(const core::Key& key, int error) {
@@ -75,18 +78,23 @@ std::string no_process(const core::Key& key, int error) {
 }
 
 std::string granted_too_late(const core::Key& key, core::Millis ttl) {
-  return fmt::format("{} was granted too late to start the command under it (ttl {}); nothing was run", core::escaped(key.text()),
+  return fmt::format("{} was granted too late to start the command under it (ttl {}); nothing was run",
+                     core::escaped(key.text()),
                      core::to_text(ttl));
 }
 
 std::string unsupervised(const core::Key& key, int error) {
-  return fmt::format("cannot go on supervising the command that holds {}: {}; it was killed", core::escaped(key.text()), std::strerror(error));
+  return fmt::format("cannot go on supervising the command that holds {}: {}; it was killed",
+                     core::escaped(key.text()),
+                     std::strerror(error));
 }
 
 }  // namespace sentence
 
 void write_status_line(int fd, const StatusLine& line) {
-  const auto or_null = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(); };
+  const auto or_null = [](const auto& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
   nlohmann::ordered_json json{
       {"v", 1},
       {"ran", line.ran},

@@ -65,12 +65,23 @@ core::StoreUrl store_url(const Settings& settings) {
     return url;
   }
   std::error_code error;
-  const auto here = std::filesystem::current_path(error);
+  auto folder = std::filesystem::current_path(error);
   if (error) {
     throw configuration_error(
         fmt::format("{} is a relative path, and the working directory cannot be read: {}", source, error.message()));
   }
-  return checked(source, fmt::format("sqlite:{}", (here / url.rest()).lexically_normal().string()));
+  // Only the dots at its start, so that all spell it alike: behind a symbolic link ".." would lead elsewhere.
+  std::string_view path = url.rest();
+  for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/')) {
+    const std::string_view part = path.substr(0, slash);
+    if (part == "..") {
+      folder = folder.parent_path();
+    } else if (!part.empty() && part != ".") {
+      break;
+    }
+    path.remove_prefix(slash + 1);
+  }
+  return checked(source, fmt::format("sqlite:{}", (folder / path).string()));
 }
 
 std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,

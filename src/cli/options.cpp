@@ -23,6 +23,26 @@ bool is_flag(const CLI::Option& option) { return option.get_items_expected_max()
 // As the user would write it: the long name, which every option has.
 std::string name_of(const CLI::Option& option) { return "--" + option.get_lnames().front(); }
 
+std::vector<std::string> split(std::string_view words) {
+  std::vector<std::string> list;
+  for (std::size_t bar = 0; bar != std::string_view::npos;) {
+    bar = words.find('|');
+    list.emplace_back(words.substr(0, bar));
+    words.remove_prefix(bar == std::string_view::npos ? words.size() : bar + 1);
+  }
+  return list;
+}
+
+// "a, b or c".
+std::string one_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
 }  // namespace
 
 struct Options::Parser {
@@ -134,21 +154,12 @@ void Options::number(std::string_view names, std::string_view help, std::size_t 
 
 void Options::choice(std::string_view names, std::string_view placeholder, std::string_view words,
                      std::string_view help, std::string& target) {
-  value(names,
-        placeholder,
-        help,
-        [name = std::string(names), words = std::string(words), &target](const std::string& text) {
-          const std::string among = fmt::format("|{}|", words);
-          if (text.empty() || text.find('|') != std::string::npos ||
-              among.find(fmt::format("|{}|", text)) == std::string::npos) {
-            std::string list = words;
-            for (std::size_t bar = list.rfind('|'), last = bar; bar != std::string::npos; bar = list.rfind('|')) {
-              list.replace(bar, 1, bar == last ? " or " : ", ");
-            }
-            throw usage_error(fmt::format("{} must be {}", name, list));
-          }
-          target = text;
-        });
+  value(names, placeholder, help, [name = std::string(names), words = split(words), &target](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) == words.end()) {
+      throw usage_error(fmt::format("{} must be {}", name, one_of(words)));
+    }
+    target = text;
+  });
 }
 
 void Options::flag(std::string_view names, std::string_view help, bool& target) {

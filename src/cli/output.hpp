@@ -12,8 +12,8 @@ void let_writes_fail();
 // All of it, or false with errno set.
 bool write_all(int fd, std::string_view bytes);
 
-// Data for stdout, then its end: what a file system only says at close(2) counts. A reader that went away early (`|
-// head -1`) is no failure. Throws Ending (74).
+// Data for stdout, then its end: what a file system only says at close(2) counts. A reader that went away early (as
+// head does) is no failure. Throws Ending (74).
 void print(std::string_view data);
 
 enum class Delivery { done, failed, interrupted };

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,11 +31,17 @@ WaitProgress::WaitProgress(const Report& report, core::Key key)
 void WaitProgress::queued(const core::Queued& place, core::Millis waited) {
   m_told_trouble = false;
   if (m_on_terminal && m_report.verbose()) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(waited);
+    if (m_live && seconds == m_shown && place.ahead == m_shown_ahead) {
+      return;
+    }
     const std::string line =
-        fmt::format("lk: {} {}", core::to_text(waited), sentence::waiting(m_key, place.ahead, place.by));
+        fmt::format("lk: {}, {}", core::to_text(seconds), sentence::waiting(m_key, place.ahead, place.by));
     // A full last column would wrap, and a wrapped line cannot be written over.
     write_all(STDERR_FILENO, fmt::format("{}{}", start_over, fitting(line, terminal_width() - 1)));
     m_live = true;
+    m_shown = seconds;
+    m_shown_ahead = place.ahead;
   } else if (!m_told && (m_on_terminal || m_report.verbose())) {
     m_report.news(sentence::waiting(m_key, place.ahead, place.by));
     m_told = true;

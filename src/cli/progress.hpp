@@ -7,8 +7,8 @@
 
 namespace cli {
 
-// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal that line follows the line's
-// progress. The first failure of the store is said always, and again when it comes back after an answer.
+// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal it is kept up to date instead.
+// The first failure of the store is said always, and again when it comes back after an answer.
 class WaitProgress : public hold::Progress {
 public:
   WaitProgress(const Report& report, core::Key key);
@@ -27,6 +27,8 @@ private:
   bool m_told = false;
   bool m_told_trouble = false;
   bool m_live = false;
+  core::Millis m_shown{0};
+  std::size_t m_shown_ahead = 0;
 };
 
 }  // namespace cli

@@ -246,6 +246,7 @@ private:
       found.insert_or_assign(key, value_or_end(store.status(key)));
     }
     std::vector<core::LockState> locks;
+    locks.reserve(found.size());
     for (auto& [key, lock] : found) {
       locks.push_back(std::move(lock));
     }

@@ -239,7 +239,8 @@ struct Limits {
 };
 
 struct StoreOptions {
-  std::string prefix = "lk:";  // Redis key prefix
+  std::string prefix = "lk:";                            // Redis key prefix
+  std::optional<std::string> password = std::nullopt;  // for a URL that has none
   // Every write is on disk before its answer (SQLite: synchronous FULL); else writes may die with the machine.
   bool durable = true;
   const Limits* limits = nullptr;  // outlives the store; nullptr: the defaults

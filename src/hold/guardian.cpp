@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,9 +17,12 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "os/boot_timer.hpp"
 #include "os/family.hpp"
 #include "os/process.hpp"
+#include "os/title.hpp"
 
 namespace hold {
 
@@ -225,7 +227,8 @@ SharedPage::~SharedPage() {
 
 Guardian::Guardian(const SharedPage& page, const core::Clock& clock, OpenStore open_store, core::Claim claim) {
   std::array<int, 2> pair{};
-  os::Fd lk = open_pidfd(::getpid());
+  const pid_t lk_pid = ::getpid();
+  os::Fd lk = open_pidfd(lk_pid);
   if (!lk || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
     fail("guardian");
   }
@@ -240,7 +243,8 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, OpenStore o
   if (m_pid == 0) {
     // In a session of its own no terminal, no group kill and no shell's job control touches it; in / it keeps no disk busy.
     ::setsid();
-    ::prctl(PR_SET_NAME, "lock-guardian");  // a name that `pkill lk` does not hit together with lk
+    // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
+    os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
     keep_only(lk, channel);
     if (::chdir("/") == 0) {
       try {

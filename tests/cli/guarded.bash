@@ -7,7 +7,7 @@ guarded='echo $$ >child; until [ -e go ]; do sleep 0.05; done'
 # start_exec WORDS...: lk exec in the background, without a terminal, every signal at its default. Its pid is in $lk_pid.
 start_exec() {
   rm -f child go
-  env --default-signal setsid "$LK" exec "$@" 3>&- &
+  env --default-signal setsid "$LK" exec "$@" 3>&- 7>&- &
   lk_pid=$!
 }
 
@@ -33,6 +33,16 @@ now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
 # A number that add_one has written.
 count_in() { if [ -e "$1" ]; then od -A n -t d8 "$1" | tr -d ' '; else echo 0; fi; }
+
+# look SQL: an answer of the store's file, which is left as it is.
+look() {
+  sqlite3 -readonly "$LK_STORE" "$1"
+}
+
+# Nothing in the store's file is damaged.
+is_sound() {
+  [[ $LK_STORE != /* ]] || [ "$(look 'PRAGMA integrity_check')" = ok ]
+}
 
 # compile NAME OPTION...: a program or library of tests/support, for all tests of the file.
 compile() {

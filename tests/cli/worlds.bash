@@ -43,7 +43,7 @@ in_world() {
   env LD_PRELOAD="$BATS_FILE_TMPDIR/world" "$@"
 }
 
-# Somebody else holds the write lock of the store's file until `leave_file`.
+# Somebody else holds the write lock of the store's file until `leave_file`, which is told through descriptor 7.
 hold_file() {
   mkfifo sql
   sqlite3 "$LK_STORE" <sql >sql.out 3>&- &
@@ -56,9 +56,4 @@ hold_file() {
 leave_file() {
   exec 7>&-
   ends_with 0 "$file_holder"
-}
-
-# The checks that SQLite itself has for a file.
-is_sound() {
-  [ "$(sqlite3 "$LK_STORE" 'PRAGMA integrity_check')" = ok ]
 }

@@ -439,7 +439,7 @@ private:
     ++increments;
     guarded.inside_started = 0;
     guarded.inside_pid = 0;
-    if (m_temper.crashes && m_random() % 50 == 0) {
+    if (m_temper.crashes && m_random() % 5 == 0) {
       ::_exit(0);
     }
     if (const auto released = must(m_store->release(ask.claim, fence)); released.what != core::Release::released) {
@@ -569,26 +569,26 @@ TEST_CASE("processes that are killed at any moment never make two holders nor a 
   for (std::size_t i = 0; i < pids.size(); ++i) {
     pids[i] = start(*page, i, path, {false, i % 2 == 0, 600'000ms}, seed + i);
   }
-  std::int64_t kills = 0;
-  const auto end = std::chrono::steady_clock::now() + 2500ms;
-  while (std::chrono::steady_clock::now() < end && !page->failed) {
+  for (int kills = 0; kills < 80 && !page->failed; ++kills) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
     const auto victim = static_cast<std::size_t>(random() % pids.size());
     ::kill(pids[victim], SIGKILL);
     reap(pids[victim], SIGKILL);
-    ++kills;
     pids[victim] = start(*page, victim, path, {false, victim % 2 == 0, 600'000ms}, random());
   }
+  // Whatever the killed ones held is free at once, long before their ttl.
   const std::int64_t before = all_grants(*page);
-  std::this_thread::sleep_for(300ms);
-  CHECK(all_grants(*page) > before);
+  const auto patience = std::chrono::steady_clock::now() + 10s;
+  while (all_grants(*page) < before + 100 && !page->failed && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(5ms);
+  }
+  CHECK(all_grants(*page) >= before + 100);
   page->stop = true;
   for (const pid_t pid : pids) {
     reap(pid);
   }
   INFO(page->why.data());
   REQUIRE_FALSE(page->failed);
-  CHECK(kills > 20);
 
   // Everybody is gone: nothing is held, and nobody waits.
   os::RealClock clock;

@@ -251,6 +251,9 @@ TEST_CASE("the guardian holds none of the command's descriptors and lives in its
   REQUIRE(wait_until([&] { return ::getsid(guardian) == guardian; }));
   const std::string proc = "/proc/" + std::to_string(guardian);
   CHECK(std::filesystem::read_symlink(proc + "/cwd") == "/");
+  // Not to be hit by a pkill -f that means lk or the command.
+  CHECK(support::content_of(proc + "/cmdline").find("exec") == std::string::npos);
+  CHECK(support::content_of(proc + "/cmdline").substr(0, 14) == "lock-guardian ");
   for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
     std::error_code gone;
     const std::string target = std::filesystem::read_symlink(entry.path(), gone);

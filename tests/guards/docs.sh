@@ -51,7 +51,7 @@ for command in $commands; do
   all_options+=$'\n'$options
   page=$manual
   [[ ! -f man/lk-$command.1 ]] || page=man/lk-$command.1
-  plain "$manual" | grep -qE "(^|[^a-z])lk[ -]$command($|[^a-z])" || breaks "$manual: does not name lk $command"
+  grep -qE "(^|[^a-z])lk[ -]$command($|[^a-z])" <<<"$(plain "$manual")" || breaks "$manual: does not name lk $command"
   for option in $(only_left "$options" "$(plain "$page" | options_in)"); do
     breaks "$page: does not have $option of lk $command"
   done

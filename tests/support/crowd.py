@@ -7,13 +7,12 @@ import argparse
 import os
 import random
 import signal
-import time
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--processes", type=int, required=True)
 parser.add_argument("--keys", type=int, default=1)
 parser.add_argument("--at-a-time", type=int, default=0, help="0: all, let go at the same moment")
-parser.add_argument("--kill", type=int, default=0, help="how many of them, at random moments, get SIGKILL")
+parser.add_argument("--kill", type=int, default=0, help="about how many of them, at random moments, get SIGKILL")
 parser.add_argument("words", nargs=argparse.REMAINDER)
 options = parser.parse_args()
 
@@ -28,7 +27,7 @@ def start(number, waits):
     if pid == 0:
         if waits:
             os.close(opener)
-            os.read(gate, 1)
+            os.read(gate, 1)  # until the last writer has closed it
         words = [word.replace("{}", str(key)) for word in options.words]
         try:
             os.execvp(words[0], words)
@@ -37,29 +36,21 @@ def start(number, waits):
     running[pid] = key
 
 
-def reap(flags=0):
-    pid, status = os.waitpid(-1, flags)
-    if pid == 0:
-        return False
+def reap():
+    pid, status = os.wait()
     print(running.pop(pid), os.waitstatus_to_exitcode(status))
-    return True
 
 
 at_a_time = options.at_a_time or options.processes
-started = killed = 0
+started = 0
 while started < options.processes or running:
     while started < options.processes and len(running) < at_a_time:
         start(started, options.at_a_time == 0)
         started += 1
-    if options.at_a_time == 0 and opener >= 0:
+        if random.random() < options.kill / options.processes:
+            # A pid of ours that has not been reaped: it cannot have become another process.
+            os.kill(random.choice(list(running)), signal.SIGKILL)
+    if opener >= 0:
         os.close(opener)
         opener = -1
-    if killed < options.kill and running:
-        # A pid of ours that has not been reaped: it cannot have become another process.
-        os.kill(random.choice(list(running)), signal.SIGKILL)
-        killed += 1
-        time.sleep(random.random() * 0.02)
-        while running and reap(os.WNOHANG):
-            pass
-    else:
-        reap()
+    reap()

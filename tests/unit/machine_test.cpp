@@ -205,7 +205,7 @@ TEST_CASE("with any ttl the command is dead before the grant can end") {
       now = *held.next();
       const std::string actions = text(held.step(hold::Tick{}, now));
       if (actions.find("renew") != std::string::npos) {
-        held.step(hold::RenewFailed{100ms}, now);
+        held.step(hold::RenewFailed{std::chrono::duration_cast<core::Millis>(ttl / 100)}, now);
       }
       killed = actions.find("kill") != std::string::npos;
     }

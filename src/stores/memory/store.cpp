@@ -172,12 +172,14 @@ public:
     auto place = std::find_if(lock.line.begin(), lock.line.end(), mine);
     if (!live(lock.grant, now)) {
       if (place != lock.line.begin()) {
+        // Nobody rings when a grant ends by itself, so whoever finds the lock free does.
         ring_head(lock);
         place = std::find_if(lock.line.begin(), lock.line.end(), mine);
       }
       if (place == lock.line.begin()) {
         if (place != lock.line.end()) {
           lock.line.erase(place);
+          // From now on the next one is to look after the holder as often as a head does.
           ring_head(lock);
         }
         const auto clock_fence =

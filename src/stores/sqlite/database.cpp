@@ -173,7 +173,8 @@ core::Result<void> Database::create() {
   open_file();
   for (int tries = 0;; ++tries) {
     try {
-      m_connection->exec("PRAGMA journal_mode = WAL");
+      // A lock is a row of 300 bytes, and whoever opens the file first reads the whole log: small pages keep it short.
+      m_connection->exec("PRAGMA page_size = 1024; PRAGMA journal_mode = WAL");
       SQLite::Transaction transaction(*m_connection, SQLite::TransactionBehavior::IMMEDIATE);
       if (is_empty()) {
         migrate(*m_connection, 0);
@@ -228,7 +229,7 @@ void Database::checkpoint(std::int64_t bytes) noexcept {
 }
 
 int Database::on_commit(void* self, ::sqlite3* /*connection*/, const char* /*name*/, int pages) {
-  constexpr std::int64_t frame_bytes = 4096 + 24;
+  constexpr std::int64_t frame_bytes = 1024 + 24;
   static_cast<Database*>(self)->m_log_bytes = pages * frame_bytes;
   return SQLITE_OK;
 }

@@ -10,15 +10,17 @@ namespace stores::sqlite {
 namespace {
 
 // Times: `expires`, `since` and `lapses` are microseconds of the boot clock, `*_wall` microseconds since the epoch.
-// `booted` is wall clock minus boot clock. `ask` is the 64-bit ask id as a signed integer.
+// `booted` is wall clock minus boot clock, `swept` the key up to which expired rows were looked for: an index over
+// `expires` would be written with every renewal. `ask` is the 64-bit ask id as a signed integer.
 constexpr const char* first_step = R"sql(
 CREATE TABLE store (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   fence INTEGER NOT NULL,
   boot TEXT NOT NULL,
-  booted INTEGER NOT NULL
+  booted INTEGER NOT NULL,
+  swept TEXT NOT NULL
 );
-INSERT INTO store VALUES (1, 0, '', 0);
+INSERT INTO store VALUES (1, 0, '', 0, '');
 CREATE TABLE holder (
   key TEXT PRIMARY KEY, owner TEXT NOT NULL, ask INTEGER NOT NULL, fence INTEGER NOT NULL, durable INTEGER NOT NULL,
   ttl INTEGER NOT NULL, expires INTEGER NOT NULL, expires_wall INTEGER NOT NULL, since INTEGER NOT NULL, since_wall INTEGER NOT NULL,
@@ -26,7 +28,6 @@ CREATE TABLE holder (
   child_pid INTEGER, child_started INTEGER,
   host TEXT, user TEXT, pid INTEGER, command TEXT, note TEXT
 ) WITHOUT ROWID;
-CREATE INDEX holder_by_end ON holder (expires);
 CREATE TABLE place (
   key TEXT NOT NULL, number INTEGER NOT NULL, owner TEXT NOT NULL, ask INTEGER NOT NULL,
   lapses INTEGER NOT NULL, since INTEGER NOT NULL, since_wall INTEGER NOT NULL, until INTEGER, bell INTEGER NOT NULL,

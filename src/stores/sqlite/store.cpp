@@ -33,6 +33,10 @@ constexpr Millis others_ask_again{5000};
 // An expired row stays this long for its own claim to renew, then any grant sweeps it.
 constexpr Millis swept_after{10'000};
 
+// Whoever opens the file while nobody else has it open reads the whole log (SQLite rebuilds its index then): 3 us for each of
+// the four pages that an exec leaves in it, against 1.5 ms for copying the log. 64 pages are where the sum is smallest.
+constexpr std::int64_t log_worth_copying = 64 * (1024 + 24);
+
 // How far two readings of (wall clock - boot clock) may lie apart within one boot: a container manager may give each
 // container a boot id of its own, and this tells such a neighbour from a reboot.
 constexpr Micros same_boot{2'000'000};
@@ -186,7 +190,7 @@ public:
   core::Result<core::LockState> status(const core::Key& key) override;
   core::Result<std::vector<core::LockState>> list(const core::Glob& keys) override;
   core::Result<std::unique_ptr<core::Watch>> watch(const core::Claim& claim) override;
-  void tidy() noexcept override { m_database.checkpoint(1 << 20); }
+  void tidy() noexcept override { m_database.checkpoint(log_worth_copying); }
   bool looks_at_keepers() const noexcept override { return true; }
   void rest() noexcept override { m_database.disconnect(); }
   std::string address() const override { return m_database.path(); }
@@ -197,6 +201,7 @@ private:
     core::Instant boot;
     core::WallTime wall;
     core::Fence fence;  // the last one given
+    std::string swept;
     bool rebooted = false;  // the rows are of another boot (only seen by readers; writers bring them up to date)
   };
 
@@ -220,11 +225,21 @@ private:
   void drop(const core::Key& key, const PlaceRow& place);
   void remove_holder(const core::Key& key);
   core::Fence grant(const core::Ask& ask, const Now& now);
-  void sweep(const Now& now);
-  // Wakes the head of a free lock's line; a head that nobody hears is dropped and the next one woken.
-  void ring_head(const core::Key& key);
-  std::optional<core::AskId> head_to_ring(const core::Key& key, std::optional<core::AskId> deaf);
-  core::Result<core::Answer> ask_once(const core::Ask& ask, bool& nudge);
+  void sweep_and_mark(core::Fence fence, const Now& now);
+  void set_end(const core::Key& key, const Now& now, Millis after);
+  bool leave_line(const core::Claim& claim, const Now& now);
+  static std::optional<core::AskId> belled(const std::optional<PlaceRow>& place) {
+    return place && place->bell ? std::optional(place->ask) : std::nullopt;
+  }
+  // Wakes a head; one that nobody hears is dropped, and the next one woken.
+  void ring_on(const core::Key& key, std::optional<core::AskId> whom);
+  std::optional<core::AskId> head_without(const core::Key& key, core::AskId deaf);
+  // Whose bell is to be rung once the transaction is through.
+  struct Ring {
+    std::optional<core::AskId> whom;
+    bool lock_is_free = false;
+  };
+  core::Result<core::Answer> ask_once(const core::Ask& ask, Ring& ring);
   std::optional<core::Answer> still_queued(const core::Ask& ask);
   core::Result<core::Released> end_grant(const core::Claim& claim, std::optional<core::Fence> fence, std::optional<Millis> leave_after);
 
@@ -234,7 +249,7 @@ private:
   Database m_database;
   std::optional<Bells> m_bells;
   std::optional<std::string> m_realm;
-  std::optional<core::AskId> m_belled;   // the claim that has a watch of ours
+  std::optional<core::AskId> m_belled;  // the claim that has a watch of ours
   std::optional<core::AskId> m_queued;  // the claim that was told Queued last
 };
 
@@ -287,10 +302,11 @@ core::Result<T> SqliteStore::read(T otherwise, Body body) {
 }
 
 SqliteStore::Now SqliteStore::look() {
-  Now now{m_clock.now(), m_clock.wall(), {}, false};
-  SQLite::Statement& row = m_database.statement("SELECT fence, boot, booted FROM store");
+  Now now{m_clock.now(), m_clock.wall(), {}, {}, false};
+  SQLite::Statement& row = m_database.statement("SELECT fence, boot, booted, swept FROM store");
   row.executeStep();
   now.fence.value = row.getColumn(0).getInt64();
+  now.swept = row.getColumn(3).getString();
   if (row.getColumn(1).getString() != m_clock.boot_id()) {
     const Micros booted = now.wall.time_since_epoch() - now.boot.time_since_epoch();
     const Micros apart = booted - Micros(row.getColumn(2).getInt64());
@@ -433,29 +449,35 @@ core::Fence SqliteStore::grant(const core::Ask& ask, const Now& now) {
   bind_who(insert, 17, ask.who);
   insert.bind(22, number(now.wall + ask.ttl));
   insert.exec();
-  SQLite::Statement& last = m_database.statement("UPDATE store SET fence = ?");
-  last.bind(1, fence.value);
-  last.exec();
-  sweep(now);
+  sweep_and_mark(fence, now);
   return fence;
 }
 
-// A few per grant keep a file of millions of one-off keys at a few pages. A grant whose lk is merely stopped is left to it.
-void SqliteStore::sweep(const Now& now) {
-  static const std::string text = fmt::format("SELECT {} FROM holder WHERE expires <= ? ORDER BY expires LIMIT 4", holder_columns);
+// A few per grant, round and round, keep a file of millions of one-off keys at a few pages. A grant whose lk is merely stopped is
+// left to it. The fence and the place reached are one write.
+void SqliteStore::sweep_and_mark(core::Fence fence, const Now& now) {
+  static const std::string text = fmt::format("SELECT {} FROM holder WHERE key > ? ORDER BY key LIMIT 4", holder_columns);
   SQLite::Statement& query = m_database.statement(text.c_str());
-  query.bind(1, number(now.boot - swept_after));
-  std::vector<core::Key> old;
-  while (query.executeStep()) {
+  query.bind(1, now.swept);
+  std::vector<std::string> old;
+  std::string reached;
+  int looked_at = 0;
+  for (; query.executeStep(); ++looked_at) {
+    reached = query.getColumn(0).getString();
     const HolderRow row = read_holder(query);
-    if (!row.keepers || gone(row.keepers->lk, row.keepers->realm) || row.expires + std::chrono::hours(24) <= now.boot) {
-      old.push_back(core::Key::stored(query.getColumn(0).getString()));
+    if (row.expires <= now.boot - swept_after &&
+        (!row.keepers || gone(row.keepers->lk, row.keepers->realm) || row.expires <= now.boot - std::chrono::hours(24))) {
+      old.push_back(reached);
     }
   }
   query.reset();
-  for (const core::Key& key : old) {
-    remove_holder(key);
+  for (const std::string& key : old) {
+    remove_holder(core::Key::stored(key));
   }
+  SQLite::Statement& mark = m_database.statement("UPDATE store SET fence = ?, swept = ?");
+  mark.bind(1, fence.value);
+  mark.bind(2, looked_at == 4 ? reached : std::string());
+  mark.exec();
 }
 
 // --- acquire --------------------------------------------------------------------------------------------------------
@@ -469,8 +491,8 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
     }
   }
   while (true) {
-    bool nudge = false;
-    auto answer = ask_once(ask, nudge);
+    Ring ring;
+    auto answer = ask_once(ask, ring);
     if (!answer) {
       return answer;
     }
@@ -478,19 +500,18 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
     if (std::holds_alternative<core::Queued>(*answer)) {
       m_queued = ask.claim.ask;
     }
-    if (!nudge) {
+    const bool deaf = ring.whom && bells().ring(*ring.whom) == Bells::Ring::nobody_listens;
+    if (deaf) {
+      ring_on(ask.claim.key, head_without(ask.claim.key, *ring.whom));
+    }
+    // A head that does not listen kept a free lock from me.
+    if (!deaf || !ring.lock_is_free) {
       return answer;
     }
-    // A free lock whose head did not come: its holder expired or crashed and nobody rang, or the head is dead.
-    const std::optional<core::AskId> first = head_to_ring(ask.claim.key, std::nullopt);
-    if (!first || bells().ring(*first) == Bells::Ring::heard) {
-      return answer;
-    }
-    head_to_ring(ask.claim.key, *first);
   }
 }
 
-core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nudge) {
+core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& ring) {
   return write<core::Answer>(Database::Missing::create, core::Busy{Millis(0), core::Promised{}, false}, [&](const Now& now) -> core::Answer {
     const core::Key& key = ask.claim.key;
     std::optional<HolderRow> current = holder(key, now);
@@ -514,6 +535,8 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nud
         remove.bind(1, key.text());
         remove.bind(2, first->number);
         remove.exec();
+        // From now on the next one is to look after the holder as often as a head does.
+        ring.whom = belled(head(key, now));
       }
       return core::Granted{grant(ask, now), false};
     }
@@ -529,7 +552,6 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nud
     // Where am I, and who before me let his place lapse?
     std::size_t ahead = 0;
     std::optional<std::int64_t> mine;
-    core::Instant mine_lapses;
     std::vector<PlaceRow> lapsed;
     {
       static const std::string text = fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number", place_columns);
@@ -537,12 +559,10 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nud
       query.bind(1, key.text());
       while (!mine && query.executeStep()) {
         const core::AskId its_ask = unsigned_ask(query.getColumn(2).getInt64());
-        const core::Instant lapses = instant(query.getColumn(3).getInt64());
-        if (its_ask == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
-          mine = query.getColumn(0).getInt64();
-          mine_lapses = lapses;
-        } else if (lapses <= now.boot) {
+        if (instant(query.getColumn(3).getInt64()) <= now.boot) {
           lapsed.push_back(read_place(query));
+        } else if (its_ask == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
+          mine = query.getColumn(0).getInt64();
         } else {
           ++ahead;
         }
@@ -554,7 +574,9 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nud
     }
 
     if (!mine && (ask.patience <= Millis(0) || (ask.max_waiting && ahead >= *ask.max_waiting))) {
-      nudge = !current;
+      if (!current) {
+        ring = {belled(first), true};
+      }
       return core::Busy{holder_left.value_or(second_asks_again), by(), ask.patience > Millis(0)};
     }
 
@@ -597,7 +619,10 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, bool& nud
       join.exec();
     }
 
-    nudge = !current && ahead == 1;
+    // A free lock whose head does not come: its holder expired or crashed and nobody rang, or the head is dead.
+    if (!current) {
+      ring = {belled(first), true};
+    }
     const Millis again = asks_again_in(ahead, holder_left, ask.patience);
     return core::Queued{ahead, again, by()};
   });
@@ -692,53 +717,68 @@ core::Result<core::Released> SqliteStore::end_grant(const core::Claim& claim, st
   if (m_queued == claim.ask) {
     m_queued.reset();
   }
-  bool ring = false;
+  std::optional<core::AskId> whom;
   auto answer = write<core::Released>(Database::Missing::leave, {}, [&](const Now& now) -> core::Released {
     std::optional<HolderRow> row = holder(claim.key, now, true);
-    const bool expired = row && is_dead(*row, now);
-    const bool mine = row && row->held.owner == claim.owner && (claim.ask.any() || row->held.ask == claim.ask) &&
-                      (!fence || row->held.fence == fence);
-    if (mine && !expired && leave_after && *leave_after > Millis(0)) {
-      SQLite::Statement set_end(*m_database,
-                                "UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?), realm = NULL, lk_pid = NULL, "
-                                "lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, child_pid = NULL, child_started = NULL WHERE key = ?");
-      set_end.bind(1, number(now.boot + *leave_after));
-      set_end.bind(2, number(now.wall + *leave_after));
-      set_end.bind(3, static_cast<std::int64_t>(leave_after->count()));
-      set_end.bind(4, claim.key.text());
-      set_end.exec();
-      return {core::Release::released, std::nullopt, std::nullopt};
-    }
-    if (mine) {
-      remove_holder(claim.key);
-      ring = true;
-      if (!expired) {
-        return {core::Release::released, std::nullopt, std::nullopt};
+    const bool live = row && !is_dead(*row, now);
+    const bool mine = row && row->held.owner == claim.owner && (claim.ask.any() || row->held.ask == claim.ask);
+    // A live holder waits nowhere; and "any ask of that owner" means the grant where there is one.
+    const bool left = !fence && !(mine && (live || claim.ask.any())) && leave_line(claim, now);
+    core::Released released;
+    if (mine && (!fence || row->held.fence == fence)) {
+      if (live) {
+        released.what = core::Release::released;
+      } else {
+        released = {core::Release::expired, std::nullopt, std::max(millis(now.boot - row->expires), Millis(0))};
       }
-      return {core::Release::expired, std::nullopt, std::max(millis(now.boot - row->expires), Millis(0))};
+      if (live && leave_after && *leave_after > Millis(0)) {
+        set_end(claim.key, now, *leave_after);
+      } else {
+        remove_holder(claim.key);
+      }
+    } else if (left) {
+      released.what = core::Release::left_line;
+    } else if (live) {
+      released = {core::Release::not_mine, shown(std::move(*row), now), std::nullopt};
     }
-
-    SQLite::Statement leave_line(*m_database, "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0)");
-    leave_line.bind(1, claim.key.text());
-    leave_line.bind(2, claim.owner.bytes());
-    leave_line.bind(3, signed_ask(claim.ask));
-    if (!fence && leave_line.exec() > 0) {
-      ring = !row || expired;
-      return {core::Release::left_line, std::nullopt, std::nullopt};
+    if (released.what != core::Release::not_held && released.what != core::Release::not_mine) {
+      whom = belled(head(claim.key, now));
     }
-    if (row && !expired) {
-      return {core::Release::not_mine, shown(std::move(*row), now), std::nullopt};
-    }
-    return {};
+    return released;
   });
-  if (ring) {
-    ring_head(claim.key);
-  }
+  ring_on(claim.key, whom);
   return answer;
 }
 
+void SqliteStore::set_end(const core::Key& key, const Now& now, Millis after) {
+  SQLite::Statement set_end(*m_database,
+                            "UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?), realm = NULL, lk_pid = NULL, "
+                            "lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, child_pid = NULL, child_started = NULL "
+                            "WHERE key = ?");
+  set_end.bind(1, number(now.boot + after));
+  set_end.bind(2, number(now.wall + after));
+  set_end.bind(3, static_cast<std::int64_t>(after.count()));
+  set_end.bind(4, key.text());
+  set_end.exec();
+}
+
+// Whether there was a place that had not lapsed.
+bool SqliteStore::leave_line(const core::Claim& claim, const Now& now) {
+  SQLite::Statement remove(*m_database,
+                           "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0) RETURNING lapses > ?4");
+  remove.bind(1, claim.key.text());
+  remove.bind(2, claim.owner.bytes());
+  remove.bind(3, signed_ask(claim.ask));
+  remove.bind(4, number(now.boot));
+  bool left = false;
+  while (remove.executeStep()) {
+    left = left || remove.getColumn(0).getInt() != 0;
+  }
+  return left;
+}
+
 core::Result<core::Eviction> SqliteStore::evict(const core::Key& key, const core::Occupant& seen) {
-  bool ring = false;
+  std::optional<core::AskId> whom;
   auto answer = write<core::Eviction>(Database::Missing::leave, core::Eviction::free, [&](const Now& now) {
     const std::optional<HolderRow> row = holder(key, now);
     if (!row) {
@@ -749,12 +789,10 @@ core::Result<core::Eviction> SqliteStore::evict(const core::Key& key, const core
       return core::Eviction::changed;
     }
     remove_holder(key);
-    ring = true;
+    whom = belled(head(key, now));
     return core::Eviction::evicted;
   });
-  if (ring) {
-    ring_head(key);
-  }
+  ring_on(key, whom);
   return answer;
 }
 
@@ -781,28 +819,23 @@ core::Result<std::unique_ptr<core::Watch>> SqliteStore::watch(const core::Claim&
   return hung;
 }
 
-// The belled head of a free lock. `deaf` is a head that nobody heard: it is dropped first, unless it has been granted or has gone
-// meanwhile.
-std::optional<core::AskId> SqliteStore::head_to_ring(const core::Key& key, std::optional<core::AskId> deaf) {
+// The belled head after `deaf`, whom nobody hears, is dropped, unless it has gone meanwhile.
+std::optional<core::AskId> SqliteStore::head_without(const core::Key& key, core::AskId deaf) {
   const auto answer =
       write<std::optional<core::AskId>>(Database::Missing::leave, std::nullopt, [&](const Now& now) -> std::optional<core::AskId> {
-        if (holder(key, now)) {
-          return std::nullopt;
-        }
         std::optional<PlaceRow> first = head(key, now);
-        if (first && deaf && first->ask == *deaf) {
+        if (first && first->ask == deaf) {
           drop(key, *first);
           first = head(key, now);
         }
-        return first && first->bell ? std::optional(first->ask) : std::nullopt;
+        return belled(first);
       });
   return answer ? *answer : std::nullopt;
 }
 
-void SqliteStore::ring_head(const core::Key& key) {
-  std::optional<core::AskId> first = head_to_ring(key, std::nullopt);
-  while (first && bells().ring(*first) == Bells::Ring::nobody_listens) {
-    first = head_to_ring(key, first);
+void SqliteStore::ring_on(const core::Key& key, std::optional<core::AskId> whom) {
+  while (whom && bells().ring(*whom) == Bells::Ring::nobody_listens) {
+    whom = head_without(key, *whom);
   }
 }
 

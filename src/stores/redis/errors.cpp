@@ -1,0 +1,223 @@
+// Sentences and kinds of trouble.
+#include "stores/redis/errors.hpp"
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/text.hpp"
+
+namespace stores::redis {
+
+namespace {
+
+using core::StoreError;
+using core::Trouble;
+
+constexpr std::size_t most_characters = 200;
+
+constexpr bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
+struct Cause {
+  std::string_view word;
+  Trouble what;
+  std::string_view predicate;
+};
+
+// The first words of error replies, and what follows the server's name.
+constexpr std::array causes{
+    Cause{"READONLY", Trouble::unreachable, "is a read-only replica (READONLY): name the primary"},
+    Cause{"LOADING", Trouble::unreachable, "is still loading its data (LOADING): try again in a moment"},
+    Cause{"MASTERDOWN",
+          Trouble::unreachable,
+          "is a replica that lost its primary (MASTERDOWN): name the primary, or wait until it is back"},
+    Cause{"CLUSTERDOWN", Trouble::unreachable, "is part of a Redis Cluster that is down (CLUSTERDOWN)"},
+    Cause{"TRYAGAIN", Trouble::unreachable, "is moving its keys to another node (TRYAGAIN): try again in a moment"},
+    Cause{"BUSY", Trouble::unreachable, "is busy with a script of somebody's (BUSY): wait, or end it with SCRIPT KILL"},
+    Cause{"MISCONF",
+          Trouble::unreachable,
+          "takes no writes because it cannot save its data (MISCONF): look at its log and its disk"},
+    Cause{"NOREPLICAS",
+          Trouble::unreachable,
+          "takes no writes because too few replicas follow it (NOREPLICAS, min-replicas-to-write)"},
+    Cause{"OOM", Trouble::full, "has no memory left for writes (OOM): raise its maxmemory or remove data"},
+    Cause{"MOVED",
+          Trouble::misconfigured,
+          "is a node of a Redis Cluster (MOVED), which is not supported: use a server that is no cluster"},
+    Cause{"ASK",
+          Trouble::misconfigured,
+          "is a node of a Redis Cluster (ASK), which is not supported: use a server that is no cluster"},
+    Cause{"CROSSSLOT",
+          Trouble::misconfigured,
+          "is a node of a Redis Cluster (CROSSSLOT), which is not supported: use a server that is no cluster"},
+    Cause{"NOAUTH",
+          Trouble::refused,
+          "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or put it into the URL or the configuration file"},
+};
+
+// A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…".
+std::string_view unwrapped(std::string_view error) {
+  constexpr std::string_view wrapping = "ERR Error running script";
+  constexpr std::string_view mark = ": -";
+  const std::size_t inner = starts_with(error, wrapping) ? error.find(mark) : std::string_view::npos;
+  return inner == std::string_view::npos ? error : error.substr(inner + mark.size());
+}
+
+// "ERR unknown command 'EVAL', with args…", and with backticks before Redis 6; empty where none is quoted.
+std::string unknown_command(std::string_view error) {
+  const std::size_t start = error.find_first_of("'`");
+  const std::size_t end = error.find_first_of("'`", start == std::string_view::npos ? start : start + 1);
+  return end == std::string_view::npos ? std::string() : quoted(error.substr(start + 1, end - start - 1));
+}
+
+// "NOPERM this user has no permissions to run the 'del' command", "NOPERM No permissions to access a key", "ERR The
+// user executing the script can't run this command or subcommand", "… can't access at least one of the keys mentioned".
+std::optional<std::string> forbidden(std::string_view error) {
+  if (!starts_with(error, "NOPERM") && !contains(error, "The user executing the script can't")) {
+    return std::nullopt;
+  }
+  constexpr std::string_view opening = "the '";
+  if (const std::size_t start = error.find(opening); start != std::string_view::npos) {
+    const std::string_view rest = error.substr(start + opening.size());
+    if (const std::size_t end = rest.find("' command"); end != std::string_view::npos) {
+      return upper(quoted(rest.substr(0, end)));
+    }
+    if (const std::size_t end = rest.find("' key"); end != std::string_view::npos) {
+      return "the key " + quoted(rest.substr(0, end));
+    }
+    if (const std::size_t end = rest.find("' channel"); end != std::string_view::npos) {
+      return "the channel " + quoted(rest.substr(0, end));
+    }
+  }
+  if (contains(error, "channel")) {
+    return "the channels that lk uses";
+  }
+  return contains(error, "key") ? "the keys that lk uses" : "a command of lk's scripts";
+}
+
+std::optional<StoreError> password_trouble(std::string_view error, const Address& address) {
+  const auto refused = [&](std::string_view predicate) {
+    return StoreError{Trouble::refused, fmt::format("{} {}", address.server(), predicate)};
+  };
+  if (starts_with(error, "ERR Client sent AUTH, but no password is set") ||
+      contains(error, "called without any password configured")) {
+    return refused("has no password set, but one was given: take it out of the URL and LK_REDIS_PASSWORD");
+  }
+  if (starts_with(error, "ERR wrong number of arguments for 'auth'")) {
+    return refused("knows no users, only a password (Redis before 6.0): leave the user out of the URL");
+  }
+  if (starts_with(error, "WRONGPASS") || starts_with(error, "ERR invalid password") || starts_with(error, "ERR AUTH")) {
+    if (address.user && !address.password) {
+      return refused(
+          "wants a password for that user (WRONGPASS): set LK_REDIS_PASSWORD; a password without a user is written "
+          "redis://:PASSWORD@host");
+    }
+    return refused(address.user ? "refused this user and password (WRONGPASS)" : "refused the password (WRONGPASS)");
+  }
+  if (starts_with(error, "ERR operation not permitted")) {
+    return refused("wants a password: set LK_REDIS_PASSWORD, or put it into the URL or the configuration file");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string quoted(std::string_view words) {
+  std::size_t characters = 0;
+  std::size_t length = 0;
+  while (length < words.size() && characters < most_characters) {
+    char32_t code_point = 0;
+    length += std::max<std::size_t>(core::decode_utf8(words.substr(length), code_point), 1);
+    ++characters;
+  }
+  return core::escaped(words.substr(0, length)) + (length < words.size() ? "…" : "");
+}
+
+StoreError translate(std::string_view error, const Address& address) {
+  error = unwrapped(error);
+  const std::string server = address.server();
+  const std::string_view word = error.substr(0, error.find(' '));
+  const auto cause = std::find_if(causes.begin(), causes.end(), [&](const Cause& known) { return known.word == word; });
+  if (cause != causes.end()) {
+    return {cause->what, fmt::format("{} {}", server, cause->predicate)};
+  }
+  if (auto trouble = password_trouble(error, address)) {
+    return *std::move(trouble);
+  }
+  if (const auto what = forbidden(error)) {
+    return {Trouble::refused,
+            fmt::format("{} does not let this user use {} (NOPERM): its ACL must allow it", server, *what)};
+  }
+  if (word == "DENIED") {
+    return {Trouble::refused,
+            fmt::format("{} turned us away ({}): give it a password, or reach it by its own machine's loopback address",
+                        server,
+                        quoted(error.substr(0, error.find(". "))))};
+  }
+  if (starts_with(error, "ERR max number of clients")) {
+    return {Trouble::unreachable, fmt::format("{} has as many clients as it takes (max number of clients)", server)};
+  }
+  if (contains(error, "SELECT is not allowed in cluster mode")) {
+    return {Trouble::misconfigured,
+            fmt::format("{} is a node of a Redis Cluster, which has no other db than 0: leave the db out of the URL",
+                        server)};
+  }
+  if (contains(error, "DB index is out of range") || starts_with(error, "ERR invalid DB index")) {
+    return {Trouble::misconfigured, fmt::format("{} has no db {} (by default there are 0 to 15)", server, address.db)};
+  }
+  if (starts_with(error, "ERR unknown command")) {
+    const std::string name = unknown_command(error);
+    return {Trouble::refused,
+            fmt::format("{} does not offer {}, which lk needs", server, name.empty() ? "a command" : name)};
+  }
+  return {Trouble::unreachable, fmt::format("{} answered with an error: {}", server, quoted(error))};
+}
+
+bool turns_away(std::string_view error) {
+  return starts_with(error, "DENIED") || starts_with(error, "ERR max number of clients");
+}
+
+StoreError cannot_connect(int error, const Address& address) {
+  const std::string server = address.server();
+  switch (error) {
+    case ECONNREFUSED:
+      return {Trouble::unreachable, fmt::format("nothing listens at {} (connection refused)", server)};
+    case ENOENT:
+    case ENOTDIR:
+      return {Trouble::unreachable, fmt::format("there is no socket at {}", server)};
+    case EACCES:
+      return {Trouble::refused, fmt::format("no permission to connect to {}", server)};
+    case EPROTOTYPE:
+      return {Trouble::misconfigured, fmt::format("the socket at {} is none that Redis listens at", server)};
+    default:
+      return {Trouble::unreachable, fmt::format("cannot connect to {}: {}", server, std::strerror(error))};
+  }
+}
+
+StoreError cannot_find(int code, int error, const Address& address) {
+  const char* const why = code == EAI_SYSTEM ? std::strerror(error) : ::gai_strerror(code);
+  return {Trouble::unreachable,
+          fmt::format(
+              "cannot find the address of the host {} for {}: {}", core::escaped(address.host), address.server(), why)};
+}
+
+}  // namespace stores::redis

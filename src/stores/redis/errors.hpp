@@ -1,0 +1,27 @@
+// The one place where what Redis, the network and the name service say becomes trouble of lk's.
+#pragma once
+
+#include <string_view>
+
+#include "core/store.hpp"
+#include "stores/redis/address.hpp"
+
+namespace stores::redis {
+
+// An error reply ("WRONGPASS invalid username-password pair…"): which trouble it is, and a sentence that says what it
+// means and what to do, and names the server without its password.
+core::StoreError translate(std::string_view error, const Address& address);
+
+// An error reply that no command gets: the server says why it does not take this connection, and closes it.
+bool turns_away(std::string_view error);
+
+// `error` is an errno of connect(2) or socket(2).
+core::StoreError cannot_connect(int error, const Address& address);
+
+// `code` and, for EAI_SYSTEM, `error` as getaddrinfo(3) gives them.
+core::StoreError cannot_find(int code, int error, const Address& address);
+
+// What another program may have said, fit for a sentence: escaped, and cut where it is long.
+std::string quoted(std::string_view words);
+
+}  // namespace stores::redis

@@ -1,0 +1,14 @@
+-- leave: KEYS lock meta line places; ARGV owner ask('': any) after channel
+if is_held_by(ARGV[1], ARGV[2]) then
+  redis.call('PEXPIRE', K[1], ARGV[3])
+  redis.call('PEXPIRE', K[2], tonumber(ARGV[3]) + fence_kept)
+  ring_head(ARGV[4])
+  return {'released'}
+end
+if leave_line(ARGV[1], ARGV[2]) then
+  ring_head(ARGV[4])
+  return {'left_line'}
+end
+local by = occupant()
+if by then return {'not_mine', unpack(by)} end
+return {'not_held'}
