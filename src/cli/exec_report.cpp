@@ -45,6 +45,12 @@ void ExecNarrator::lost(hold::Loss why, const std::optional<core::StoreError>& l
   m_report.error(fmt::format("lost {}: {}; {}", core::escaped(m_key.text()), reason, what));
 }
 
+void ExecNarrator::found_lost(hold::Loss why) {
+  m_report.error(fmt::format("lost {} before the command ended: {}", core::escaped(m_key.text()),
+                             why == hold::Loss::not_mine ? "another holder has it now"
+                                                         : fmt::format("it is gone from {}", core::escaped(m_store.address()))));
+}
+
 void ExecNarrator::renewal_failed(const core::StoreError& error) {
   const std::string sentence =
       fmt::format("cannot renew {}: {}; trying again", core::escaped(m_key.text()), error.detail);

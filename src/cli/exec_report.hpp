@@ -15,6 +15,7 @@ public:
   ExecNarrator(const Report& report, const core::Key& key, const hold::Duty& duty, const core::Store& store);
 
   void lost(hold::Loss why, const std::optional<core::StoreError>& last_trouble) override;
+  void found_lost(hold::Loss why) override;
   void renewal_failed(const core::StoreError& error) override;
   void out_of_reach() override;
   void not_released(const core::StoreError& error) override;

@@ -158,10 +158,12 @@ std::string stands_on(const core::Key& key) {
 
 std::string evicted(const core::Key& key, const core::Occupant& by) {
   const auto* const held = std::get_if<core::Held>(&by);
-  return fmt::format(
-      "{} is free now; {} may run on until its next renewal",
-      core::escaped(key.text()),
-      held != nullptr && held->fence ? fmt::format("the command of {}", who(held->who)) : "what held it");
+  const std::string name = core::escaped(key.text());
+  if (held == nullptr || !held->fence) {
+    return fmt::format("{} is free now; what held it is not told", name);
+  }
+  return held->durable ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
+                       : fmt::format("{} is free now; the command of {} may run on until its next renewal", name, who(held->who));
 }
 
 std::string changed(const core::Key& key) {

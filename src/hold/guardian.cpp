@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "core/lease.hpp"
 #include "os/boot_timer.hpp"
 #include "os/family.hpp"
 #include "os/process.hpp"
@@ -160,12 +161,21 @@ private:
 
   void stop_family() {
     const core::Instant kill_at = std::min(m_clock.now() + Millis(m_page.kill_after), deadline());
+    const Millis ttl(m_page.ttl.load());
+    core::Instant renew_at = deadline() - ttl / 2;
     if (!m_page.terminated) {
       m_family->terminate_after_lk();
       m_family->stop(SIGCONT);
     }
     while (m_family->child_runs() || m_family->others_run()) {
       const core::Instant now = m_clock.now();
+      // What cannot be killed (another user's command, one that hangs in the kernel) must not run beside the next holder's.
+      if (now >= renew_at) {
+        if (auto store = m_open_store(); store) {
+          static_cast<void>((*store)->renew(m_claim, ttl, std::nullopt));
+        }
+        renew_at = now + core::renew_interval(ttl);
+      }
       if (now >= kill_at) {
         m_family->stop(SIGKILL);
       }

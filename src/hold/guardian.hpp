@@ -21,6 +21,7 @@ struct Page {
   std::atomic<std::int64_t> deadline{0};        // boot clock, µs; 0: none yet
   std::atomic<std::int64_t> min_hold_until{0};  // boot clock, µs; 0: none
   std::atomic<std::int64_t> kill_after{0};      // ms
+  std::atomic<std::int64_t> ttl{0};             // ms
   std::atomic<bool> kills_at_deadline{true};    // not with --on-lost warn
   std::atomic<bool> own_group{false};
   std::atomic<pid_t> child{0};                  // written by the child itself, before it executes anything

@@ -55,6 +55,7 @@ public:
 
   Ended run() {
     m_page->kill_after = m_duty.terms.kill_after.count();
+    m_page->ttl = m_duty.terms.ttl.count();
     m_page->kills_at_deadline = m_duty.on_lost != OnLost::warn;
     m_page->own_group = m_command.own_group;
     if (m_duty.min_hold > Millis(0)) {
@@ -219,7 +220,7 @@ private:
     for (const Action& action : actions) {
       std::visit(Overloaded{
                      [this](const Renew&) { renew(); },
-                     [this](const Forward& forward) { m_family->forward(forward.number); },
+                     [this](const Forward& forward) { tell_if_denied(m_family->forward(forward.number)); },
                      [this](const Terminate&) {
                        m_page->terminated = true;
                        stop(SIGTERM);
@@ -242,8 +243,10 @@ private:
     }
   }
 
-  void stop(int number) {
-    if (m_family->stop(number) == os::Family::Reach::denied && !std::exchange(m_told_denied, true)) {
+  void stop(int number) { tell_if_denied(m_family->stop(number)); }
+
+  void tell_if_denied(os::Family::Reach reach) {
+    if (reach == os::Family::Reach::denied && !std::exchange(m_told_denied, true)) {
       m_narrator.out_of_reach();
     }
   }
@@ -345,7 +348,7 @@ private:
     // Ended or taken before the command was done, and nobody had noticed yet.
     if (!m_ended.released && !m_ended.lost && m_ended.start == Ended::Start::started) {
       m_ended.lost = released->what == core::Release::not_mine ? Loss::not_mine : Loss::gone;
-      m_narrator.lost(*m_ended.lost, std::nullopt);
+      m_narrator.found_lost(*m_ended.lost);
     }
   }
 

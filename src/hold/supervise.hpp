@@ -20,6 +20,8 @@ class Narrator {
 public:
   virtual ~Narrator() = default;
   virtual void lost(Loss /*why*/, const std::optional<core::StoreError>& /*last_trouble*/) {}
+  // Only the release found out: the command had ended already.
+  virtual void found_lost(Loss /*why*/) {}
   virtual void renewal_failed(const core::StoreError& /*error*/) {}
   // TERM or KILL could not be sent: the command runs as another user.
   virtual void out_of_reach() {}

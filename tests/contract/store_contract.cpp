@@ -195,6 +195,21 @@ EVERY_STORE("the same ask id with another owner is another asker") {
   CHECK(at.holder() == "a");
 }
 
+EVERY_STORE("the same ask id with another owner has a place of its own") {
+  auto holder = at.asker("holder");
+  auto a = at.asker("a");
+  auto b = at.asker("b");
+  b.ask.claim.ask = a.claim().ask;
+  holder.gets();
+  CHECK(a.waits().ahead == 0);
+  CHECK(b.waits().ahead == 1);
+  holder.releases();
+  CHECK(b.waits().ahead == 1);
+  CHECK(b.releases().what == Release::left_line);
+  CHECK(at.status().waiting == 1);
+  a.gets();
+}
+
 EVERY_STORE("owners are compared byte for byte") {
   auto a = at.asker("Worker");
   a.gets();

@@ -242,6 +242,19 @@ TEST_CASE("lk and guardian killed together: the kernel tells the command, and un
   CHECK(wait_until([&] { return place.is_free("k"); }, 2s));
 }
 
+TEST_CASE("a waiter that is killed leaves neither a place in the line nor a bell") {
+  const Place place;
+  Run holder(place.exec({}, "echo $$ >pid; sleep 60"));
+  pid_in(place, "pid");
+  Run waiter(place.exec({"--wait", "forever"}, "true"));
+  REQUIRE(wait_until([&] { return place.output_of({"status", "k", "--json"}).find("\"waiting\":1") != std::string::npos; }));
+  CHECK_FALSE(std::filesystem::is_empty(place.path("locks.db-bells")));
+  waiter.send(SIGKILL);
+  waiter.wait();
+  CHECK(wait_until([&] { return place.output_of({"status", "k", "--json"}).find("\"waiting\":0") != std::string::npos; }));
+  CHECK(wait_until([&] { return std::filesystem::is_empty(place.path("locks.db-bells")); }));
+}
+
 TEST_CASE("the guardian holds none of the command's descriptors and lives in its own session in /") {
   const Place place;
   Run run(place.shell("exec 9>nine; exec $LK exec --key k -- sh -c 'echo $$ >pid; sleep 60'"));

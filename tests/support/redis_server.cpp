@@ -82,16 +82,24 @@ bool answers(const std::string& path) {
 }  // namespace
 
 int free_port() {
-  const os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof place;
-  auto* const any = reinterpret_cast<sockaddr*>(&place);
-  if (::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0) {
-    throw std::system_error(errno, std::generic_category(), "bind");
+  // A cluster node needs its port + 10000 too.
+  constexpr int highest = 55535;
+  std::vector<os::Fd> too_high;
+  while (true) {
+    os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof place;
+    auto* const any = reinterpret_cast<sockaddr*>(&place);
+    if (::bind(socket.get(), any, size) != 0 || ::getsockname(socket.get(), any, &size) != 0) {
+      throw std::system_error(errno, std::generic_category(), "bind");
+    }
+    if (ntohs(place.sin_port) <= highest) {
+      return ntohs(place.sin_port);
+    }
+    too_high.push_back(std::move(socket));
   }
-  return ntohs(place.sin_port);
 }
 
 RedisServer::RedisServer(RedisOptions options)

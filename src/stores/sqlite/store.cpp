@@ -765,7 +765,7 @@ void SqliteStore::set_end(const core::Key& key, const Now& now, Millis after) {
 // Whether there was a place that had not lapsed.
 bool SqliteStore::leave_line(const core::Claim& claim, const Now& now) {
   SQLite::Statement remove(*m_database,
-                           "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0) RETURNING lapses > ?4");
+                           "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0) RETURNING lapses > ?4, ask, bell");
   remove.bind(1, claim.key.text());
   remove.bind(2, claim.owner.bytes());
   remove.bind(3, signed_ask(claim.ask));
@@ -773,6 +773,10 @@ bool SqliteStore::leave_line(const core::Claim& claim, const Now& now) {
   bool left = false;
   while (remove.executeStep()) {
     left = left || remove.getColumn(0).getInt() != 0;
+    // Its own watch takes it down as well, unless that process is gone and its guardian is doing this.
+    if (remove.getColumn(2).getInt() != 0) {
+      bells().take_down(unsigned_ask(remove.getColumn(1).getInt64()));
+    }
   }
   return left;
 }
