@@ -17,19 +17,19 @@ namespace cli {
 ExecNarrator::ExecNarrator(const Report& report, const core::Key& key, const hold::Duty& duty, const core::Store& store)
     : m_report(report), m_key(key), m_duty(duty), m_store(store) {}
 
-void ExecNarrator::lost(hold::Loss why, const std::optional<core::StoreError>& last_trouble) {
-  std::string reason;
+std::string ExecNarrator::reason(hold::Loss why, const std::optional<core::StoreError>& last_trouble) const {
   switch (why) {
     case hold::Loss::gone:
-      reason = fmt::format("it is gone from {}", core::escaped(m_store.address()));
-      break;
+      return fmt::format("it is gone from {}", core::escaped(m_store.address()));
     case hold::Loss::not_mine:
-      reason = "another holder has it now";
-      break;
+      return "another holder has it now";
     case hold::Loss::unconfirmed:
-      reason = last_trouble ? fmt::format("no renewal in time ({})", last_trouble->detail) : "no renewal in time";
       break;
   }
+  return last_trouble ? fmt::format("no renewal in time ({})", last_trouble->detail) : "no renewal in time";
+}
+
+void ExecNarrator::lost(hold::Loss why, const std::optional<core::StoreError>& last_trouble) {
   std::string what;
   switch (m_duty.on_lost) {
     case hold::OnLost::term:
@@ -42,13 +42,12 @@ void ExecNarrator::lost(hold::Loss why, const std::optional<core::StoreError>& l
       what = "the command runs on unguarded (--on-lost warn)";
       break;
   }
-  m_report.error(fmt::format("lost {}: {}; {}", core::escaped(m_key.text()), reason, what));
+  m_report.error(fmt::format("lost {}: {}; {}", core::escaped(m_key.text()), reason(why, last_trouble), what));
 }
 
 void ExecNarrator::found_lost(hold::Loss why) {
-  m_report.error(fmt::format("lost {} before the command ended: {}", core::escaped(m_key.text()),
-                             why == hold::Loss::not_mine ? "another holder has it now"
-                                                         : fmt::format("it is gone from {}", core::escaped(m_store.address()))));
+  m_report.error(fmt::format(
+      "lost {}: {}; the command had ended by then", core::escaped(m_key.text()), reason(why, std::nullopt)));
 }
 
 void ExecNarrator::renewal_failed(const core::StoreError& error) {

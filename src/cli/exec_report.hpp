@@ -21,6 +21,8 @@ public:
   void not_released(const core::StoreError& error) override;
 
 private:
+  std::string reason(hold::Loss why, const std::optional<core::StoreError>& last_trouble) const;
+
   const Report& m_report;
   const core::Key& m_key;
   const hold::Duty& m_duty;

@@ -162,8 +162,9 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
   if (held == nullptr || !held->fence) {
     return fmt::format("{} is free now; what held it is not told", name);
   }
-  return held->durable ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
-                       : fmt::format("{} is free now; the command of {} may run on until its next renewal", name, who(held->who));
+  return held->durable
+             ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
+             : fmt::format("{} is free now; the command of {} may run on until its next renewal", name, who(held->who));
 }
 
 std::string changed(const core::Key& key) {

@@ -28,8 +28,8 @@ private:
   std::string m_text;
 };
 
-// The token that proves who holds a lock. Compared byte for byte. lk grants locks only to owners that `parse` accepts (one
-// line of UTF-8); other tools' tokens may be any bytes (`stored`).
+// The token that proves who holds a lock. Compared byte for byte. lk grants locks only to owners that `parse` accepts
+// (one line of UTF-8); other tools' tokens may be any bytes (`stored`).
 class Owner {
 public:
   static constexpr std::size_t longest = 512;

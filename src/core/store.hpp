@@ -30,9 +30,9 @@ struct Who {
   std::string note;
 };
 
-// The processes behind a grant or a place. A store that can look at them (SQLite, same machine) frees a place whose lk is gone
-// and a grant whose lk, guardian and child are all gone; other stores ignore them. While guardian or child is not known the
-// grant counts as alive: a child may have been born that nobody wrote down.
+// The processes behind a grant or a place. A store that can look at them (SQLite, same machine) frees a place whose lk
+// is gone and a grant whose lk, guardian and child are all gone; other stores ignore them. While guardian or child is
+// not known the grant counts as alive: a child may have been born that nobody wrote down.
 struct Keepers {
   std::string realm;  // pid and time namespace in which the ids mean something; any other realm counts as alive
   ProcessId lk;
@@ -51,7 +51,8 @@ struct Ask {
   std::optional<std::size_t> max_waiting = std::nullopt;
   // Until when I mean to wait, for `status`; nullopt: for ever.
   std::optional<Millis> wait_left = std::nullopt;
-  // A durable grant (acquire, block) is on disk before the answer and survives a reboot; an exec grant dies with the machine.
+  // A durable grant (acquire, block) is on disk before the answer and survives a reboot; an exec grant dies with the
+  // machine.
   bool durable = true;
   Who who{};
   std::optional<Keepers> keepers = std::nullopt;
@@ -117,7 +118,7 @@ enum class Release {
 };
 struct Released {
   Release what = Release::not_held;
-  std::optional<Occupant> by = std::nullopt;   // not_mine: whose it is
+  std::optional<Occupant> by = std::nullopt;         // not_mine: whose it is
   std::optional<Millis> expired_for = std::nullopt;  // expired: since when
 };
 
@@ -147,8 +148,8 @@ struct LockState {
 
 enum class Trouble {
   unreachable,    // not there, or not answering as a store does
-  timed_out,      // no answer within op_timeout; what was asked may have been done
-  interrupted,    // the limits' interrupt_fd became readable; what was asked may have been done
+  timed_out,      // no answer within op_timeout
+  interrupted,    // the limits' interrupt_fd became readable
   refused,        // the store or the system does not let us: password, ACL, file permission
   misconfigured,  // the address or the place is wrong, and waiting will not mend it
   corrupt,        // not a store of lk's, damaged, or of a newer lk
@@ -157,9 +158,13 @@ enum class Trouble {
 
 struct StoreError {
   Trouble what;
-  std::string detail;  // one sentence without a full stop: what happened, to which store, what to do
+  std::string detail;       // one sentence without a full stop: what happened, to which store, what to do
+  bool maybe_done = false;  // the request left, and its answer did not come: what was asked may have been done
   // Whether the same call may succeed a moment later.
-  bool transient() const { return what == Trouble::unreachable || what == Trouble::timed_out || what == Trouble::interrupted || what == Trouble::full; }
+  bool transient() const {
+    return what == Trouble::unreachable || what == Trouble::timed_out || what == Trouble::interrupted ||
+           what == Trouble::full;
+  }
 };
 
 template <class T>
@@ -167,8 +172,8 @@ using Result = tl::expected<T, StoreError>;
 
 // --- The store ------------------------------------------------------------------------------------------------------
 
-// A bell for one claim. `fd` becomes readable when asking again is worth it. A hint, never a grant: rings may coalesce or
-// get lost, and a ring may be false. -1: this watch never rings.
+// A bell for one claim. `fd` becomes readable when asking again is worth it. A hint, never a grant: rings may coalesce
+// or get lost, and a ring may be false. -1: this watch never rings.
 class Watch {
 public:
   virtual ~Watch() = default;
@@ -183,13 +188,16 @@ public:
 //  3 Asking again with the same claim is the same claim. The same owner with another ask id is another asker.
 //  4 A fence is max(last + 1, the store's clock in microseconds): it rises while the store keeps its data, and across a
 //    wipe as long as that clock does not go back. `last` is store-wide on SQLite, per key on Redis.
-//  5 First come, first served: a free lock with a line belongs to the head of the line, and newcomers cannot barge past.
+//  5 First come, first served: a free lock with a line belongs to the head of the line, and newcomers cannot barge
+//  past.
 //    A waiter that does not ask for `patience` loses its place.
 //  6 Release works in any state and says which it was. It frees nothing but the claim's own grant and place.
-//  7 Only the live holder renews (SQLite: also a claim whose grant expired, while nobody took the lock and nobody waits for it).
+//  7 Only the live holder renews (SQLite: also a claim whose grant expired, while nobody took the lock and nobody waits
+//  for it).
 //    Renewing never shortens.
-//  8 ask_again_in ends before any change that nobody announces: the holder's end, my own place lapsing, a dead waiter before me.
-//  9 A watch is opened before the first ask. A place records whether it has a bell; one whose bell nobody listens to any more
+//  8 ask_again_in ends before any change that nobody announces: the holder's end, my own place lapsing, a dead waiter
+//  before me. 9 A watch is opened before the first ask. A place records whether it has a bell; one whose bell nobody
+//  listens to any more
 //    is dropped at once, by whoever rings it. All other places end by patience.
 // 10 Durations cross this interface, never absolute times (`since` is for display).
 //
@@ -231,15 +239,15 @@ public:
 
 // --- Opening --------------------------------------------------------------------------------------------------------
 
-// How long a verb may take, and what makes it stop early: a descriptor that is readable when the caller wants control back
-// (a signal; -1: nothing does). The owner may change both between verbs.
+// How long a verb may take, and what makes it stop early: a descriptor that is readable when the caller wants control
+// back (a signal; -1: nothing does). The owner may change both between verbs.
 struct Limits {
   Millis op_timeout{5000};
   int interrupt_fd = -1;
 };
 
 struct StoreOptions {
-  std::string prefix = "lk:";                            // Redis key prefix
+  std::string prefix = "lk:";                          // Redis key prefix
   std::optional<std::string> password = std::nullopt;  // for a URL that has none
   // Every write is on disk before its answer (SQLite: synchronous FULL); else writes may die with the machine.
   bool durable = true;

@@ -31,13 +31,9 @@ namespace {
 
 using core::Millis;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-os::Fd open_pidfd(pid_t pid) {
-  return os::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
+os::Fd open_pidfd(pid_t pid) { return os::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 // Of everything lk had open the guardian keeps two descriptors; 0, 1 and 2 are /dev/null.
 void keep_only(os::Fd& first, os::Fd& second) {
@@ -95,8 +91,14 @@ os::Fd receive_fd(int channel) noexcept {
 
 class Life {
 public:
-  Life(Page& page, const core::Clock& clock, const OpenStore& open_store, const core::Claim& claim, os::Fd lk, os::Fd channel)
-      : m_page(page), m_clock(clock), m_open_store(open_store), m_claim(claim), m_lk(std::move(lk)), m_channel(std::move(channel)) {}
+  Life(Page& page, const core::Clock& clock, const OpenStore& open_store, const core::Claim& claim, os::Fd lk,
+       os::Fd channel)
+      : m_page(page),
+        m_clock(clock),
+        m_open_store(open_store),
+        m_claim(claim),
+        m_lk(std::move(lk)),
+        m_channel(std::move(channel)) {}
 
   void live() {
     watch_lk();
@@ -128,7 +130,8 @@ private:
     }
   }
 
-  // Until lk is gone. At the deadline lk may be stopped, or hang in a store that does not answer: then the KILL is ours.
+  // Until lk is gone. At the deadline lk may be stopped, or hang in a store that does not answer: then the KILL is
+  // ours.
   void watch_lk() {
     while (true) {
       std::array<pollfd, 3> watched{
@@ -169,7 +172,8 @@ private:
     }
     while (m_family->child_runs() || m_family->others_run()) {
       const core::Instant now = m_clock.now();
-      // What cannot be killed (another user's command, one that hangs in the kernel) must not run beside the next holder's.
+      // What cannot be killed (another user's command, one that hangs in the kernel) must not run beside the next
+      // holder's.
       if (now >= renew_at) {
         if (auto store = m_open_store(); store) {
           static_cast<void>((*store)->renew(m_claim, ttl, std::nullopt));
@@ -181,7 +185,8 @@ private:
       }
       // The child's end is told by its pidfd; what is left of its group is looked for.
       pollfd child{m_family->child_runs() ? m_family->pidfd() : -1, POLLIN, 0};
-      m_timer.set(now < kill_at ? std::min<core::BootTime::duration>(kill_at - now, Millis(child.fd < 0 ? 10 : 1000)) : Millis(20));
+      m_timer.set(now < kill_at ? std::min<core::BootTime::duration>(kill_at - now, Millis(child.fd < 0 ? 10 : 1000))
+                                : Millis(20));
       std::array<pollfd, 2> watched{{child, {m_timer.fd(), POLLIN, 0}}};
       ::poll(watched.data(), watched.size(), -1);
     }
@@ -231,9 +236,7 @@ SharedPage::SharedPage() {
   m_page = new (memory) Page;
 }
 
-SharedPage::~SharedPage() {
-  ::munmap(m_page, sizeof(Page));
-}
+SharedPage::~SharedPage() { ::munmap(m_page, sizeof(Page)); }
 
 Guardian::Guardian(const SharedPage& page, const core::Clock& clock, OpenStore open_store, core::Claim claim) {
   std::array<int, 2> pair{};
@@ -251,7 +254,8 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, OpenStore o
   ::sigprocmask(SIG_SETMASK, &every, &before);
   m_pid = ::fork();
   if (m_pid == 0) {
-    // In a session of its own no terminal, no group kill and no shell's job control touches it; in / it keeps no disk busy.
+    // In a session of its own no terminal, no group kill and no shell's job control touches it; in / it keeps no disk
+    // busy.
     ::setsid();
     // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
     os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
@@ -288,8 +292,6 @@ void Guardian::watch_deadline() noexcept {
   ::send(m_channel.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Guardian::watch_child(int pidfd) noexcept {
-  send_fd(m_channel.get(), pidfd);
-}
+void Guardian::watch_child(int pidfd) noexcept { send_fd(m_channel.get(), pidfd); }
 
 }  // namespace hold

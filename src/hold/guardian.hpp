@@ -24,10 +24,10 @@ struct Page {
   std::atomic<std::int64_t> ttl{0};             // ms
   std::atomic<bool> kills_at_deadline{true};    // not with --on-lost warn
   std::atomic<bool> own_group{false};
-  std::atomic<pid_t> child{0};                  // written by the child itself, before it executes anything
-  std::atomic<bool> child_ended{false};         // written before lk reaps it: from then on the pid may be another's
-  std::atomic<bool> terminated{false};          // the child had its TERM from lk already
-  std::atomic<bool> done{false};                // nothing is left to do
+  std::atomic<pid_t> child{0};           // written by the child itself, before it executes anything
+  std::atomic<bool> child_ended{false};  // written before lk reaps it: from then on the pid may be another's
+  std::atomic<bool> terminated{false};   // the child had its TERM from lk already
+  std::atomic<bool> done{false};         // nothing is left to do
 };
 
 // The page in memory that a fork shares.
@@ -49,8 +49,8 @@ using OpenStore = std::function<core::Result<std::unique_ptr<core::Store>>()>;
 
 class Guardian {
 public:
-  // Forks. lk has no open connection to a store at this moment (Store::rest). All but `page` is copied into the guardian.
-  // Throws std::system_error where no process can be made.
+  // Forks. lk has no open connection to a store at this moment (Store::rest). All but `page` is copied into the
+  // guardian. Throws std::system_error where no process can be made.
   Guardian(const SharedPage& page, const core::Clock& clock, OpenStore open_store, core::Claim claim);
   ~Guardian();
   Guardian(const Guardian&) = delete;

@@ -16,7 +16,8 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 }  // namespace
 
-Machine::Machine(core::Lease lease, OnLost on_lost) : m_lease(lease), m_on_lost(on_lost), m_renew_at(lease.renew_at()) {}
+Machine::Machine(core::Lease lease, OnLost on_lost)
+    : m_lease(lease), m_on_lost(on_lost), m_renew_at(lease.renew_at()) {}
 
 std::vector<Action> Machine::step(const Event& event, core::Instant now) {
   std::vector<Action> actions;

@@ -24,9 +24,7 @@ namespace {
 
 using core::Millis;
 
-std::int64_t number(core::Instant time) {
-  return time.time_since_epoch().count();
-}
+std::int64_t number(core::Instant time) { return time.time_since_epoch().count(); }
 
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -37,9 +35,9 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 class Supervision {
 public:
-  Supervision(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals, SharedPage& page,
-              std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won, const Duty& duty,
-              const Command& command, Narrator& narrator)
+  Supervision(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals,
+              SharedPage& page, std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won,
+              const Duty& duty, const Command& command, Narrator& narrator)
       : m_store(store),
         m_limits(limits),
         m_clock(clock),
@@ -53,6 +51,18 @@ public:
         m_granted(won.sent),
         m_machine(core::Lease{duty.terms, won.sent}, duty.on_lost) {}
 
+  // What may fail for want of descriptors, before anything is started. Throws std::system_error.
+  void prepare() {
+    m_timer.emplace();
+    m_signals.also_for_a_child();
+  }
+
+  // The lock is given back and nothing is started.
+  Ended fail(int error) {
+    stay_unborn(Ended::Start::no_process, error, 0);
+    return m_ended;
+  }
+
   Ended run() {
     m_page->kill_after = m_duty.terms.kill_after.count();
     m_page->ttl = m_duty.terms.ttl.count();
@@ -62,8 +72,6 @@ public:
       m_page->min_hold_until = number(m_granted + m_duty.min_hold);
     }
     publish_deadline();
-    m_signals.also_for_a_child();
-
     if (start()) {
       try {
         if (m_tell_keepers) {
@@ -87,8 +95,8 @@ private:
   // --- birth --------------------------------------------------------------------------------------------------------
 
   bool start() {
-    // Nothing is started after a signal that came between the grant and here, nor when the lease could end before the command
-    // could be stopped in time.
+    // Nothing is started after a signal that came between the grant and here, nor when the lease could end before the
+    // command could be stopped in time.
     while (const auto arrival = m_signals.next()) {
       if (ends_lk(arrival->number)) {
         return stay_unborn(Ended::Start::signalled, 0, arrival->number);
@@ -125,7 +133,8 @@ private:
   }
 
   static bool ends_lk(int number) {
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGUSR1 || number == SIGUSR2;
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGUSR1 ||
+           number == SIGUSR2;
   }
 
   bool stay_unborn(Ended::Start why, int error, int signal) {
@@ -147,15 +156,16 @@ private:
       next = next ? std::min(*next, look_again) : look_again;
     }
     if (next) {
-      m_timer.set(*next - now);
+      m_timer->set(*next - now);
     } else {
-      m_timer.stop();
+      m_timer->stop();
     }
-    std::array<pollfd, 2> watched{{{m_signals.fd(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}}};
+    std::array<pollfd, 2> watched{{{m_signals.fd(), POLLIN, 0}, {m_timer->fd(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
       throw std::system_error(errno, std::generic_category(), "poll");
     }
-    // Time comes first: after a stop of lk or a sleep of the machine the deadline is looked at before anything else is done.
+    // Time comes first: after a stop of lk or a sleep of the machine the deadline is looked at before anything else is
+    // done.
     step(Tick{});
     while (const auto arrival = m_signals.next()) {
       on_signal(*arrival);
@@ -178,8 +188,8 @@ private:
     }
   }
 
-  // In lk's own group the terminal's signals reach the child by themselves, and so does what a process of the group, or an exec
-  // further up (the parent of the group's leader), sends to the whole group.
+  // In lk's own group the terminal's signals reach the child by themselves, and so does what a process of the group, or
+  // an exec further up (the parent of the group's leader), sends to the whole group.
   bool arrival_reached_child(const os::SignalArrival& arrival) const {
     if (m_command.own_group) {
       return false;
@@ -287,7 +297,8 @@ private:
     const auto left = std::chrono::duration_cast<Millis>(next - sent);
     m_limits.interrupt_fd = m_signals.fd();
     m_limits.op_timeout = std::clamp(left, Millis(50), std::min(Millis(5000), m_duty.terms.ttl / 4));
-    const auto renewal = m_store.renew(m_duty.claim, m_duty.terms.ttl, m_tell_keepers ? std::optional(keepers()) : std::nullopt);
+    const auto renewal =
+        m_store.renew(m_duty.claim, m_duty.terms.ttl, m_tell_keepers ? std::optional(keepers()) : std::nullopt);
     if (!renewal) {
       m_last_trouble = renewal.error();
       const bool interrupted = renewal.error().what == core::Trouble::interrupted;
@@ -339,7 +350,7 @@ private:
     m_limits.interrupt_fd = -1;
     m_limits.op_timeout = Millis(2000);
     auto released = min_hold > Millis(0) && !m_ended.lost ? m_store.leave(m_duty.claim, min_hold)
-                                                           : m_store.release(m_duty.claim, std::nullopt);
+                                                          : m_store.release(m_duty.claim, std::nullopt);
     if (!released) {
       m_narrator.not_released(released.error());
       return;
@@ -364,7 +375,7 @@ private:
   Narrator& m_narrator;
   core::Instant m_granted;
   Machine m_machine;
-  os::BootTimer m_timer;
+  std::optional<os::BootTimer> m_timer;
   std::optional<os::Family> m_family;
   std::optional<core::StoreError> m_last_trouble;
   int m_retries = 0;
@@ -378,10 +389,16 @@ private:
 
 }  // namespace
 
-Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals, SharedPage& page,
-                std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won, const Duty& duty,
-                const Command& command, Narrator& narrator) {
-  return Supervision(store, limits, clock, signals, page, guardian, open_store, won, duty, command, narrator).run();
+Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals,
+                SharedPage& page, std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won,
+                const Duty& duty, const Command& command, Narrator& narrator) {
+  Supervision supervision(store, limits, clock, signals, page, guardian, open_store, won, duty, command, narrator);
+  try {
+    supervision.prepare();
+  } catch (const std::system_error& error) {
+    return supervision.fail(error.code().value());
+  }
+  return supervision.run();
 }
 
 }  // namespace hold

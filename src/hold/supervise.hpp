@@ -45,18 +45,19 @@ struct Duty {
 struct Ended {
   // Not started: the grant came too late, a signal came first, or it could not be executed.
   enum class Start { started, too_late, signalled, no_process, not_executable } start = Start::started;
-  int error = 0;    // errno of no_process and not_executable
-  int signal = 0;   // of signalled
-  int status = 0;   // as waitpid(2) gives it
+  int error = 0;   // errno of no_process and not_executable
+  int signal = 0;  // of signalled
+  int status = 0;  // as waitpid(2) gives it
   std::optional<Loss> lost;
   bool unsupervised = false;  // lk itself failed; the command was killed, and `error` says why (errno)
   bool released = false;
   core::Millis held{0};
 };
 
-// From a grant to its end. `won` is the grant, `guardian` was forked before it was asked for; it has been dismissed on return.
-Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals, SharedPage& page,
-                std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won, const Duty& duty,
-                const Command& command, Narrator& narrator);
+// From a grant to its end. `won` is the grant, `guardian` was forked before it was asked for; it has been dismissed on
+// return.
+Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals,
+                SharedPage& page, std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won,
+                const Duty& duty, const Command& command, Narrator& narrator);
 
 }  // namespace hold

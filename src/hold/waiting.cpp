@@ -16,8 +16,8 @@ constexpr Millis patience{15000};
 // Leaving after a signal must not feel like a hang, whatever the store does.
 constexpr Millis longest_farewell{300};
 
-// After trouble: 50 ms, doubling to 2 s, each drawn from its upper half so that waiters that failed together do not come
-// back together.
+// After trouble: 50 ms, doubling to 2 s, each drawn from its upper half so that waiters that failed together do not
+// come back together.
 class BackOff {
 public:
   Millis next() {
@@ -73,7 +73,7 @@ public:
       if (!answer) {
         m_trouble = std::move(answer.error());
         const bool interrupted = m_trouble->what == core::Trouble::interrupted;
-        m_unknown = m_unknown || interrupted || m_trouble->what == core::Trouble::timed_out;
+        m_unknown = m_unknown || m_trouble->maybe_done;
         if (interrupted) {
           return stop(Woke::signal);
         }
@@ -125,9 +125,7 @@ public:
 private:
   bool over(core::Instant now) const { return m_end && now >= *m_end; }
   Millis waited(core::Instant now) const { return std::chrono::duration_cast<Millis>(now - m_started); }
-  Millis left(core::Instant now) const {
-    return std::max(std::chrono::duration_cast<Millis>(*m_end - now), Millis(0));
-  }
+  Millis left(core::Instant now) const { return std::max(std::chrono::duration_cast<Millis>(*m_end - now), Millis(0)); }
 
   // Leaves the line, and gives back what a late or lost reply granted. A pending signal must not stop this.
   bool take_back(Millis op_timeout) {
@@ -143,10 +141,12 @@ private:
 
   // After trouble the trouble is reported, not "held".
   Outcome give_up(core::Instant now) {
-    const bool taken_back = (m_unknown || m_queues) && take_back(std::min(m_usual.op_timeout, Millis(1000)));
+    // A place in the line ends by itself; a grant that nobody knows of would keep others out for its whole ttl.
+    const bool taken_back = (m_unknown || m_queues) && take_back(m_unknown ? longest_farewell : Millis(50));
     if (m_trouble || !m_by) {
       return Failed{m_trouble.value_or(core::StoreError{core::Trouble::timed_out, "the store answered too late"}),
-                    m_unknown && !taken_back, waited(now)};
+                    m_unknown && !taken_back,
+                    waited(now)};
     }
     return Refused{std::move(*m_by), false, waited(now)};
   }
@@ -169,8 +169,8 @@ private:
 
 }  // namespace
 
-Outcome wait_for(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper, Progress& progress,
-                 const Wait& wait) {
+Outcome wait_for(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper,
+                 Progress& progress, const Wait& wait) {
   return Loop(store, limits, clock, sleeper, progress, wait).run();
 }
 

@@ -28,7 +28,7 @@ public:
 };
 
 struct Wait {
-  core::Ask ask;                       // patience and wait_left are filled in here
+  core::Ask ask;                        // patience and wait_left are filled in here
   std::optional<core::Millis> at_most;  // 0: one try, no place in the line; nullopt: for ever
 };
 
@@ -54,13 +54,13 @@ struct Stopped {
 };
 using Outcome = std::variant<Won, Refused, Failed, Stopped>;
 
-// Ends with Won; or, having left the line, with Refused once `at_most` is over, with Failed on trouble that waiting does not mend
-// (or that lasted to the end: the trouble is reported then, not "held"), with Stopped on a signal.
-// A grant that arrives after `at_most` is given back: nothing is won after its deadline.
+// Ends with Won; or, having left the line, with Refused once `at_most` is over, with Failed on trouble that waiting
+// does not mend (or that lasted to the end: the trouble is reported then, not "held"), with Stopped on a signal. A
+// grant that arrives after `at_most` is given back: nothing is won after its deadline.
 //
-// `limits` are those the store was opened with: they are tightened so that no ask outlives `at_most` and leaving after a signal
-// takes 300 ms at most, and are as they were on return.
-Outcome wait_for(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper, Progress& progress,
-                 const Wait& wait);
+// `limits` are those the store was opened with: they are tightened so that no ask outlives `at_most` and leaving after
+// a signal takes 300 ms at most, and are as they were on return.
+Outcome wait_for(core::Store& store, core::Limits& limits, const core::Clock& clock, Sleeper& sleeper,
+                 Progress& progress, const Wait& wait);
 
 }  // namespace hold

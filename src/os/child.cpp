@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string_view>
 
@@ -96,8 +96,8 @@ std::vector<Entry> running_processes() {
 
 }  // namespace
 
-tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* environment, const Signals& signals, bool own_group,
-                                          std::atomic<pid_t>& born) {
+tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* environment, const Signals& signals,
+                                          bool own_group, std::atomic<pid_t>& born) {
   // execvpe(3) keeps the candidates for PATH and, for a script without "#!", a copy of the words on this stack.
   std::size_t words_bytes = 0;
   for (char* const* word = words; *word != nullptr; ++word) {
@@ -115,7 +115,8 @@ tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* envir
   ::sigprocmask(SIG_SETMASK, &every, &before);
   Birth birth{words, environment, signals, own_group, born, ::getpid(), 0};
   int pidfd = -1;
-  const pid_t pid = ::clone(&be_born, static_cast<char*>(stack) + size, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &birth, &pidfd);
+  const pid_t pid = ::clone(
+      &be_born, static_cast<char*>(stack) + size, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &birth, &pidfd);
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ::munmap(stack, size);
@@ -175,8 +176,6 @@ pid_t parent_of(pid_t pid) {
   return entry ? entry->parent : 0;
 }
 
-bool has_terminal() noexcept {
-  return static_cast<bool>(Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)));
-}
+bool has_terminal() noexcept { return static_cast<bool>(Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY))); }
 
 }  // namespace os

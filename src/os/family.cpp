@@ -49,9 +49,10 @@ Family::Reach Family::stop(int number) {
   return child;
 }
 
-// The kernel forgets the parent-death signal of a process whose user changes (prctl(2)); /proc/PID belongs to that user.
+// The kernel forgets the parent-death signal of a process whose user changes (prctl(2)); /proc/PID belongs to that
+// user.
 bool Family::same_user() const {
-  struct stat found{};
+  struct stat found {};
   return ::stat(fmt::format("/proc/{}", m_child).c_str(), &found) == 0 && found.st_uid == ::geteuid();
 }
 
@@ -79,9 +80,7 @@ void Family::take_snapshot(const std::vector<pid_t>& pids) {
   }
 }
 
-bool Family::child_runs() const noexcept {
-  return runs(m_pidfd.get());
-}
+bool Family::child_runs() const noexcept { return runs(m_pidfd.get()); }
 
 bool Family::others_run() {
   if (m_own_group) {

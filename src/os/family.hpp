@@ -1,5 +1,5 @@
-// The command and what it started, as far as it can be reached: a process group of its own, or a child and a snapshot of its
-// descendants.
+// The command and what it started, as far as it can be reached: a process group of its own, or a child and a snapshot
+// of its descendants.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@ namespace os {
 // leader is not reaped, a descendant through the pidfd taken with the snapshot.
 class Family {
 public:
-  // `child` is not reaped before this object has been told to signal for the last time. `own_group`: it leads its own group; the
-  // group of anybody else is never signalled.
+  // `child` is not reaped before this object has been told to signal for the last time. `own_group`: it leads its own
+  // group; the group of anybody else is never signalled.
   Family(pid_t child, Fd pidfd, bool own_group) : m_child(child), m_pidfd(std::move(pidfd)), m_own_group(own_group) {}
 
   pid_t child() const noexcept { return m_child; }
@@ -31,7 +31,8 @@ public:
   Reach forward(int number) noexcept;
   // To everything: a group, or the child and every descendant it has now or had at an earlier call.
   Reach stop(int number);
-  // TERM to everything after lk's death. The child has had its own from the kernel (spawn), unless it became another user since.
+  // TERM to everything after lk's death. The child has had its own from the kernel (spawn), unless it became another
+  // user since.
   void terminate_after_lk();
 
   // The child itself. A zombie does not run.

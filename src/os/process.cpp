@@ -60,7 +60,7 @@ bool proc_is_ours() {
 }
 
 std::uint64_t inode_of(const char* path) {
-  struct stat found{};
+  struct stat found {};
   return ::stat(path, &found) == 0 ? found.st_ino : 0;
 }
 
@@ -113,7 +113,8 @@ std::string user_name() {
   if (uid == 0) {
     return "root";
   }
-  // The environment saves a look-up that may leave the machine (LDAP); a "root" that is not root came through su or setpriv.
+  // The environment saves a look-up that may leave the machine (LDAP); a "root" that is not root came through su or
+  // setpriv.
   for (const char* variable : {"LOGNAME", "USER"}) {
     const char* const name = std::getenv(variable);
     if (name != nullptr && *name != '\0' && std::string_view(name) != "root") {

@@ -12,11 +12,12 @@ namespace os {
 core::ProcessId own_process();
 // Any process of this namespace, as own_process would name it; pid 0 where it cannot be read.
 core::ProcessId process_of(std::int64_t pid);
-// Names the pid and time namespaces in which process ids and start times are comparable; empty where it cannot be known.
+// Names the pid and time namespaces in which process ids and start times are comparable; empty where it cannot be
+// known.
 std::string own_realm();
 
-// Whether that process of our own realm is certainly gone: no such pid, or a zombie, or a pid that started at another time.
-// What cannot be looked at (a foreign /proc) counts as alive.
+// Whether that process of our own realm is certainly gone: no such pid, or a zombie, or a pid that started at another
+// time. What cannot be looked at (a foreign /proc) counts as alive.
 bool certainly_gone(const core::ProcessId& process);
 
 std::string host_name();

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <ctime>
-
 #include <string_view>
 
 #include "os/small_file.hpp"
@@ -32,7 +31,7 @@ core::BootTime::duration time_namespace_offset() {
     return core::BootTime::duration{0};
   }
   return std::chrono::duration_cast<core::BootTime::duration>(std::chrono::seconds(seconds) +
-                                                             std::chrono::nanoseconds(nanoseconds));
+                                                              std::chrono::nanoseconds(nanoseconds));
 }
 
 }  // namespace
@@ -45,9 +44,7 @@ core::Instant RealClock::now() const {
   return read<core::Instant>(CLOCK_BOOTTIME) - m_offset;
 }
 
-core::WallTime RealClock::wall() const {
-  return read<core::WallTime>(CLOCK_REALTIME);
-}
+core::WallTime RealClock::wall() const { return read<core::WallTime>(CLOCK_REALTIME); }
 
 const std::string& RealClock::boot_id() const {
   if (m_boot_id.empty()) {

@@ -17,7 +17,7 @@ constexpr int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 constexpr int for_a_child[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 
 void set_disposition(int number, void (*handler)(int)) noexcept {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   ::sigaction(number, &action, nullptr);
@@ -28,9 +28,9 @@ void set_disposition(int number, void (*handler)(int)) noexcept {
 Signals::Signals() {
   ::sigprocmask(SIG_SETMASK, nullptr, &m_mask_at_start);
   sigemptyset(&m_ignored_at_start);
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP,
-                           SIGPIPE, SIGXFSZ}) {
-    struct sigaction action{};
+  for (const int number :
+       {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP, SIGPIPE, SIGXFSZ}) {
+    struct sigaction action {};
     if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
       sigaddset(&m_ignored_at_start, number);
     }
@@ -83,9 +83,7 @@ std::optional<SignalArrival> Signals::next() noexcept {
   return SignalArrival{static_cast<int>(info.ssi_signo), info.ssi_code > 0, static_cast<pid_t>(info.ssi_pid)};
 }
 
-bool Signals::was_ignored(int number) const noexcept {
-  return sigismember(&m_ignored_at_start, number) == 1;
-}
+bool Signals::was_ignored(int number) const noexcept { return sigismember(&m_ignored_at_start, number) == 1; }
 
 void Signals::restore_in_child() const noexcept {
   for (const int number : {SIGPIPE, SIGXFSZ, SIGCHLD}) {

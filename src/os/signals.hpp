@@ -1,4 +1,5 @@
-// The signals of this process: what it was started with, and the one descriptor through which it reads them from then on.
+// The signals of this process: what it was started with, and the one descriptor through which it reads them from then
+// on.
 #pragma once
 
 #include <csignal>
@@ -14,8 +15,8 @@ struct SignalArrival {
   pid_t sender;
 };
 
-// Signals stay blocked for the life of the process and arrive through `fd()`: no handler runs, nothing is interrupted, and a
-// signal that came early is still there when it is asked for.
+// Signals stay blocked for the life of the process and arrive through `fd()`: no handler runs, nothing is interrupted,
+// and a signal that came early is still there when it is asked for.
 class Signals {
 public:
   // From here on HUP INT QUIT TERM USR1 USR2 (those that were not ignored at start) are read, PIPE and XFSZ are

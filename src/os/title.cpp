@@ -28,7 +28,8 @@ void set_title(const char* name, std::string_view command_line) noexcept {
   std::uintptr_t end = 0;
   const char* const last = stat.data() + stat.size();
   const auto [next, error] = std::from_chars(stat.data() + at + 1, last, start);
-  if (error != std::errc{} || next == last || std::from_chars(next + 1, last, end).ec != std::errc{} || start == 0 || end <= start) {
+  if (error != std::errc{} || next == last || std::from_chars(next + 1, last, end).ec != std::errc{} || start == 0 ||
+      end <= start) {
     return;
   }
   char* const words = reinterpret_cast<char*>(start);

@@ -5,8 +5,8 @@
 
 namespace os {
 
-// Replaces name and command line, cut to the room that the old command line had. For a process that is not to be hit by what
-// is aimed at its parent (pkill -f).
+// Replaces name and command line, cut to the room that the old command line had. For a process that is not to be hit by
+// what is aimed at its parent (pkill -f).
 void set_title(const char* name, std::string_view command_line) noexcept;
 
 }  // namespace os

@@ -21,7 +21,8 @@ const std::vector<StoreKind>& kinds() {
   return all;
 }
 
-core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options, const core::Clock& clock) {
+core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options,
+                                                const core::Clock& clock) {
   const auto& all = kinds();
   const auto kind = std::ranges::find(all, url.scheme(), &StoreKind::scheme);
   if (kind != all.end()) {
@@ -31,7 +32,9 @@ core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const
   for (const StoreKind& known : all) {
     examples += fmt::format("{}{}", examples.empty() ? "" : " or ", known.example);
   }
-  return tl::unexpected(core::StoreError{core::Trouble::misconfigured, fmt::format("no store is called {}:, try {}", core::escaped(url.scheme()), examples)});
+  return tl::unexpected(
+      core::StoreError{core::Trouble::misconfigured,
+                       fmt::format("no store is called {}:, try {}", core::escaped(url.scheme()), examples)});
 }
 
 }  // namespace stores

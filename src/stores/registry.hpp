@@ -15,12 +15,14 @@ namespace stores {
 struct StoreKind {
   std::string_view scheme;
   std::string_view example;  // a good URL, for messages and --help
-  core::Result<std::unique_ptr<core::Store>> (*open)(const core::StoreUrl&, const core::StoreOptions&, const core::Clock&);
+  core::Result<std::unique_ptr<core::Store>> (*open)(const core::StoreUrl&, const core::StoreOptions&,
+                                                     const core::Clock&);
 };
 
 const std::vector<StoreKind>& kinds();
 
 // Opens the store (and creates it where that needs nothing but a file). `clock` outlives the store.
-core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options, const core::Clock& clock);
+core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options,
+                                                const core::Clock& clock);
 
 }  // namespace stores

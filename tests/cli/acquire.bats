@@ -73,7 +73,8 @@ uuid='^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
     fresh_store "$store"
     run -0 --separate-stderr lk acquire --key k
     [[ $output =~ $uuid ]]
-    [[ $stderr =~ ^'lk: k is yours until '20[0-9-]+T[0-9:]+'+00:00 (15m); nothing renews it'$ ]]
+    pattern='^lk: k is yours until 20[0-9-]+T[0-9:]+[+]00:00 [(]15m[)]; nothing renews it$'
+    [[ $stderr =~ $pattern ]]
     left=$(field k .left_ms)
     [ "$left" -gt 890000 ]
     [ "$left" -le 900000 ]

@@ -7,21 +7,25 @@ load worlds
 
 # --- How long the lock is kept ----------------------------------------------------------------------------------------
 
-@test "a ttl shorter than the command: the lock is kept till its end, others are told who has it, then it is free" {
+@test "a ttl shorter than the command: the lock is kept till its end, others are told who has it, then it is free" { # P12
   for store in $stores; do
     fresh_store "$store"
+    start_exec --key waited --ttl 1 --wait 10 -- sleep 7
+    waited=$lk_pid
     start_exec --key k --ttl 2 --note 'v1.9' -- sleep 7
     began=$SECONDS
     wait_until 10 is_field k .state held
     fence=$(field k .fence)
     while ((SECONDS - began < 6)); do
       is_field k .fence "$fence"
+      is_field waited .state held
       sleep 0.2
     done
     run -75 --separate-stderr lk acquire --key k --ttl 1
     [[ $stderr =~ ^"lk: k is held by "[^\ ]+@[^\ ]+" (pid $lk_pid, sleep) for "[5-9][0-9.]*"s, lease ends in "[0-9.]+m?s", fence $fence: \"v1.9\""$ ]]
     ends_with 0 "$lk_pid"
     run -0 lk acquire --key k --ttl 1
+    ends_with 0 "$waited"
   done
 }
 

@@ -135,15 +135,27 @@ load common
   done
 }
 
-@test "--force --yes removes the holder and says that its command may run on" {
+@test "--force --yes removes the holder and says that nothing stops it" {
   for store in $stores; do
     fresh_store "$store"
     lk acquire --key k --ttl 30 --owner me >token
     run -0 --separate-stderr lk release --key k --force --yes
-    [[ $stderr == 'lk: k is free now; the command of '*' may run on until its next renewal' ]]
+    [[ $stderr == 'lk: k is free now; what '*' does under it is not stopped' ]]
     is_field k .state free
     run -1 --separate-stderr lk release --key k --force --yes
     [ "$stderr" = "lk: nothing to release: k is not held in $LK_STORE" ]
+  done
+}
+
+@test "--force --yes of an exec says how long its command may run on, and exec notices" {
+  for store in $stores; do
+    fresh_store "$store"
+    "$LK" exec --key k --ttl 1 -- sleep 60 2>err 3>&- &
+    exec_pid=$!
+    wait_until 5 is_field k .state held
+    run -0 --separate-stderr lk release --key k --force --yes
+    [[ $stderr == 'lk: k is free now; the command of '*' may run on until its next renewal' ]]
+    ends_with 79 "$exec_pid"
   done
 }
 

@@ -169,9 +169,9 @@ load common
 @test "what users write is shown escaped: no control bytes, no forged lines" {
   for store in $stores; do
     fresh_store "$store"
-    note=$'two\nlines \e[31mred\t\u202e \\'
+    note=$'two\nlines \e[31mred\t\u202e \\.'
     lk acquire --key k --ttl 30 --note "$note" >token
-    shown='two\nlines \e[31mred\t\u{202E} \\'
+    shown='two\nlines \e[31mred\t\u{202E} \\.'
     run -0 lk status k
     grep -Fqi -- "$shown" <<<"$output"
     [[ $output != *$'\e'* ]]

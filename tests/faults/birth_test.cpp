@@ -57,8 +57,9 @@ TEST_CASE("a script without #! is run by sh, as a shell would") {
 
 TEST_CASE("an environment too large for execve gives 126 and a free lock") {
   const Place place;
-  support::Start start = place.shell("exec bash -c 'ulimit -s 1024; export BIG=$(head -c 120000 /dev/zero | tr \"\\0\" x); "
-                                     "exec $LK exec --key k --ttl 600 -- true $(head -c 140000 /dev/zero | tr \"\\0\" \"a \")'");
+  support::Start start = place.shell(
+      "exec bash -c 'ulimit -s 1024; export BIG=$(head -c 120000 /dev/zero | tr \"\\0\" x); "
+      "exec $LK exec --key k --ttl 600 -- true $(head -c 140000 /dev/zero | tr \"\\0\" \"a \")'");
   const int status = Run(start).status();
   // 126 from lk, or from the shell, where that could not even start lk.
   CHECK((status == 126 || status == 0));
@@ -73,8 +74,9 @@ TEST_CASE("where no process can be made, lk says so with 71 and leaves no lock")
   const Place place;
   std::filesystem::permissions(place.folder(), std::filesystem::perms::all);
   for (const std::string limit : {"1", "2"}) {
-    support::Start start = place.shell("exec setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=" + limit +
-                                       " $LK exec --key k --ttl 600 -- true");
+    support::Start start =
+        place.shell("exec setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=" + limit +
+                    " $LK exec --key k --ttl 600 -- true");
     Run run(start);
     const int status = run.status();
     INFO("nproc " << limit << ": " << status << " " << run.err());
@@ -89,7 +91,8 @@ TEST_CASE("where no process can be made, lk says so with 71 and leaves no lock")
 
 TEST_CASE("closed stdin, stdout and stderr stay closed for the command and never become the store's files") {
   const Place place;
-  Run run(place.shell("$LK exec --key k -- sh -c 'ls -l /proc/self/fd >fds 2>&1; ls -l /proc/$PPID/fd >lk-fds 2>&1' <&- >&- 2>&-"));
+  Run run(place.shell(
+      "$LK exec --key k -- sh -c 'ls -l /proc/self/fd >fds 2>&1; ls -l /proc/$PPID/fd >lk-fds 2>&1' <&- >&- 2>&-"));
   CHECK(run.status() == 0);
   std::ifstream fds(place.path("lk-fds"));
   std::string line;
@@ -109,13 +112,25 @@ TEST_CASE("closed stdin, stdout and stderr stay closed for the command and never
 
 TEST_CASE("arguments that are not UTF-8 and a megabyte of environment reach the command as they are") {
   const Place place;
-  support::Start start = place.lk({"exec", "--key", "k", "--", "printf", "%s|", "a\xff\xfe" "b", "", "two\nlines", "$HOME"});
+  support::Start start = place.lk({"exec",
+                                   "--key",
+                                   "k",
+                                   "--",
+                                   "printf",
+                                   "%s|",
+                                   "a\xff\xfe"
+                                   "b",
+                                   "",
+                                   "two\nlines",
+                                   "$HOME"});
   for (int i = 0; i < 10; ++i) {
     start.environment["BIG" + std::to_string(i)] = std::string(100'000, 'x');
   }
   Run run(start);
   CHECK(run.status() == 0);
-  CHECK(run.out() == "a\xff\xfe" "b||two\nlines|$HOME|");
+  CHECK(run.out() ==
+        "a\xff\xfe"
+        "b||two\nlines|$HOME|");
 }
 
 TEST_CASE("as pid 1 lk buries what it inherits, forwards TERM, and ends with the command's status") {
@@ -124,12 +139,14 @@ TEST_CASE("as pid 1 lk buries what it inherits, forwards TERM, and ends with the
     return;
   }
   const Place place;
-  Run reaping(place.shell("exec unshare --pid --fork --kill-child --mount-proc $LK exec --key k -- sh -c "
-                          "'for i in 1 2 3 4 5; do (sleep 0.1 &) ; done; sleep 0.5; ps -eo stat | grep -c Z >zombies; exit 7'"));
+  Run reaping(place.shell(
+      "exec unshare --pid --fork --kill-child --mount-proc $LK exec --key k -- sh -c "
+      "'for i in 1 2 3 4 5; do (sleep 0.1 &) ; done; sleep 0.5; ps -eo stat | grep -c Z >zombies; exit 7'"));
   CHECK(reaping.status() == 7);
   CHECK(place.read("zombies") == "0\n");
 
-  Run ending(place.shell("exec unshare --pid --fork --kill-child --mount-proc $LK exec --key k -- sh -c 'echo >ready; sleep 309'"));
+  Run ending(place.shell(
+      "exec unshare --pid --fork --kill-child --mount-proc $LK exec --key k -- sh -c 'echo >ready; sleep 309'"));
   REQUIRE(wait_until([&] { return place.has("ready"); }));
   // unshare's only child.
   pid_t lk = 0;

@@ -21,16 +21,17 @@ pid_t pid_in(const Place& place, const std::string& name) {
 }
 
 // The row goes away behind lk's back.
-void delete_row(const Place& place) {
-  REQUIRE(Run(place.shell("$LK release --key k --force --yes -q")).status() == 0);
-}
+void delete_row(const Place& place) { REQUIRE(Run(place.shell("$LK release --key k --force --yes -q")).status() == 0); }
 
 const std::string stubborn = R"(trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done)";
-const std::string polite = R"(trap 'echo TERM >>got; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done)";
+const std::string polite =
+    R"(trap 'echo TERM >>got; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done)";
 
 }  // namespace
 
-TEST_CASE("a lock that was removed is noticed at the next renewal, the whole family is dead within kill-after, and the status is 79") {
+TEST_CASE(
+    "a lock that was removed is noticed at the next renewal, the whole family is dead within kill-after, and the "
+    "status is 79") {
   const Place place;
   Run run(place.exec({"--ttl", "2"}, "trap '' TERM; sh -c 'echo $$ >grandchild; sleep 60' & echo $$ >pid; wait"));
   const pid_t child = pid_in(place, "pid");
@@ -84,7 +85,8 @@ TEST_CASE("--on-lost kill gives no grace") {
 
 TEST_CASE("--on-lost warn lets the command end by itself, says so once, and still gives 79") {
   const Place place;
-  Run run(place.exec({"--ttl", "1", "--on-lost", "warn"}, "echo $$ >pid; while [ ! -e stop ]; do sleep 0.02; done; echo whole >end"));
+  Run run(place.exec({"--ttl", "1", "--on-lost", "warn"},
+                     "echo $$ >pid; while [ ! -e stop ]; do sleep 0.02; done; echo whole >end"));
   pid_in(place, "pid");
   delete_row(place);
   REQUIRE(wait_until([&] { return run.err().find("lost k") != std::string::npos; }));
@@ -95,7 +97,8 @@ TEST_CASE("--on-lost warn lets the command end by itself, says so once, and stil
 }
 
 TEST_CASE("a database file that is removed or replaced under a holder is a loss at its next renewal") {
-  for (const std::string how : {"rm -f locks.db locks.db-wal locks.db-shm", "mv locks.db elsewhere.db",
+  for (const std::string how : {"rm -f locks.db locks.db-wal locks.db-shm",
+                                "mv locks.db elsewhere.db",
                                 "cp locks.db copy.db; mv copy.db locks.db"}) {
     INFO(how);
     const Place place;
@@ -111,15 +114,17 @@ TEST_CASE("a store that is locked by somebody else for good ends in TERM before 
   const Place place;
   Run run(place.exec({"--ttl", "1"}, polite));
   pid_in(place, "pid");
-  Run blocker(place.shell("exec python3 -c \"import sqlite3,time; c=sqlite3.connect('locks.db',isolation_level=None); "
-                          "c.execute('BEGIN IMMEDIATE'); open('blocked','w').close(); time.sleep(60)\""));
+  Run blocker(
+      place.shell("exec python3 -c \"import sqlite3,time; c=sqlite3.connect('locks.db',isolation_level=None); "
+                  "c.execute('BEGIN IMMEDIATE'); open('blocked','w').close(); time.sleep(60)\""));
   REQUIRE(wait_until([&] { return place.has("blocked"); }));
   CHECK(run.status(5s) == 79);
   CHECK(place.read("got") == "TERM\n");
   CHECK(run.err().find("no renewal in time") != std::string::npos);
 }
 
-TEST_CASE("lk alone stopped past the deadline: the guardian kills the command in time, and lk says 79 when it wakes up") {
+TEST_CASE(
+    "lk alone stopped past the deadline: the guardian kills the command in time, and lk says 79 when it wakes up") {
   const Place place;
   Run run(place.exec({"--ttl", "1"}, stubborn));
   const pid_t child = pid_in(place, "pid");
@@ -127,13 +132,18 @@ TEST_CASE("lk alone stopped past the deadline: the guardian kills the command in
   const auto stopped = std::chrono::steady_clock::now();
   REQUIRE(wait_until([&] { return !support::process_runs(child); }, 3s));
   CHECK(std::chrono::steady_clock::now() - stopped < 1s);
-  CHECK(wait_until([&] { return place.status_of({"acquire", "--key", "k", "--owner", "next", "--ttl", "60", "-q"}) == 0; }, 2s));
+  CHECK(wait_until(
+      [&] {
+        return place.status_of({"acquire", "--key", "k", "--owner", "next", "--ttl", "60", "-q"}) == 0;
+      },
+      2s));
   run.send(SIGCONT);
   CHECK(run.status() == 79);
   CHECK(place.status_of({"release", "--key", "k", "--owner", "next"}) == 0);
 }
 
-TEST_CASE("all of them stopped past the deadline: nothing of the old command goes on for longer than a moment after CONT") {
+TEST_CASE(
+    "all of them stopped past the deadline: nothing of the old command goes on for longer than a moment after CONT") {
   const Place place;
   Run run(place.exec({"--ttl", "1"}, "echo $$ >pid; while :; do date +%s%N >>beats; sleep 0.01; done"));
   const pid_t child = pid_in(place, "pid");
@@ -143,7 +153,11 @@ TEST_CASE("all of them stopped past the deadline: nothing of the old command goe
     ::kill(pid, SIGSTOP);
   }
   ::kill(-child, SIGSTOP);
-  REQUIRE(wait_until([&] { return place.status_of({"acquire", "--key", "k", "--owner", "next", "--ttl", "60", "-q"}) == 0; }, 5s));
+  REQUIRE(wait_until(
+      [&] {
+        return place.status_of({"acquire", "--key", "k", "--owner", "next", "--ttl", "60", "-q"}) == 0;
+      },
+      5s));
   for (const pid_t pid : {guardian, run.pid()}) {
     ::kill(pid, SIGCONT);
   }
@@ -152,9 +166,12 @@ TEST_CASE("all of them stopped past the deadline: nothing of the old command goe
   CHECK(place.status_of({"release", "--key", "k", "--owner", "next"}) == 0);
 }
 
-TEST_CASE("kill -9 of lk: the guardian sends TERM once, waits for the command, and gives the lock back long before the ttl") {
+TEST_CASE(
+    "kill -9 of lk: the guardian sends TERM once, waits for the command, and gives the lock back long before the ttl") {
   const Place place;
-  Run run(place.exec({"--ttl", "60"}, "trap 'echo TERM >>got; sleep 0.2; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done"));
+  Run run(place.exec(
+      {"--ttl", "60"},
+      "trap 'echo TERM >>got; sleep 0.2; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done"));
   const pid_t child = pid_in(place, "pid");
   run.send(SIGKILL);
   run.wait();
@@ -167,9 +184,12 @@ TEST_CASE("kill -9 of lk: the guardian sends TERM once, waits for the command, a
   CHECK(place.read("got") == "TERM\n");
 }
 
-TEST_CASE("kill -9 of lk over a command that ignores TERM: KILL after kill-after, grandchildren included, then the lock is free") {
+TEST_CASE(
+    "kill -9 of lk over a command that ignores TERM: KILL after kill-after, grandchildren included, then the lock is "
+    "free") {
   const Place place;
-  Run run(place.exec({"--ttl", "60", "--kill-after", "500ms"}, "trap '' TERM; sh -c 'echo $$ >grandchild; sleep 60' & echo $$ >pid; wait"));
+  Run run(place.exec({"--ttl", "60", "--kill-after", "500ms"},
+                     "trap '' TERM; sh -c 'echo $$ >grandchild; sleep 60' & echo $$ >pid; wait"));
   const pid_t child = pid_in(place, "pid");
   const pid_t grandchild = pid_in(place, "grandchild");
   run.send(SIGKILL);
@@ -206,7 +226,9 @@ TEST_CASE("a guardian that dies is replaced, and the new one does its work") {
   // Its keeper's number is in the row once the renewal that follows is done.
   REQUIRE(wait_until([&] {
     return place.output_of({"status"}).find("held") != std::string::npos &&
-           Run(place.shell("test \"$(sqlite3 locks.db 'SELECT guardian_pid FROM holder')\" = " + std::to_string(second))).status() == 0;
+           Run(place.shell("test \"$(sqlite3 locks.db 'SELECT guardian_pid FROM holder')\" = " +
+                           std::to_string(second)))
+                   .status() == 0;
   }));
   run.send(SIGKILL);
   CHECK(wait_until([&] { return place.is_free("k"); }, 3s));
@@ -220,7 +242,9 @@ TEST_CASE("lk, guardian and command killed together: the lock is free at once") 
   const pid_t child = pid_in(place, "pid");
   const pid_t guardian = support::guardian_of(run.pid());
   REQUIRE(guardian != 0);
-  REQUIRE(wait_until([&] { return Run(place.shell("test -n \"$(sqlite3 locks.db 'SELECT child_pid FROM holder')\"")).status() == 0; }));
+  REQUIRE(wait_until([&] {
+    return Run(place.shell("test -n \"$(sqlite3 locks.db 'SELECT child_pid FROM holder')\"")).status() == 0;
+  }));
   for (const pid_t pid : {run.pid(), guardian, child}) {
     ::kill(pid, SIGKILL);
   }
@@ -234,7 +258,9 @@ TEST_CASE("lk and guardian killed together: the kernel tells the command, and un
   const pid_t child = pid_in(place, "pid");
   const pid_t guardian = support::guardian_of(run.pid());
   REQUIRE(guardian != 0);
-  REQUIRE(wait_until([&] { return Run(place.shell("test -n \"$(sqlite3 locks.db 'SELECT child_pid FROM holder')\"")).status() == 0; }));
+  REQUIRE(wait_until([&] {
+    return Run(place.shell("test -n \"$(sqlite3 locks.db 'SELECT child_pid FROM holder')\"")).status() == 0;
+  }));
   ::kill(run.pid(), SIGKILL);
   ::kill(guardian, SIGKILL);
   REQUIRE(wait_until([&] { return !support::process_runs(child); }, 2s));
@@ -247,11 +273,15 @@ TEST_CASE("a waiter that is killed leaves neither a place in the line nor a bell
   Run holder(place.exec({}, "echo $$ >pid; sleep 60"));
   pid_in(place, "pid");
   Run waiter(place.exec({"--wait", "forever"}, "true"));
-  REQUIRE(wait_until([&] { return place.output_of({"status", "k", "--json"}).find("\"waiting\":1") != std::string::npos; }));
+  REQUIRE(wait_until([&] {
+    return place.output_of({"status", "k", "--json"}).find("\"waiting\":1") != std::string::npos;
+  }));
   CHECK_FALSE(std::filesystem::is_empty(place.path("locks.db-bells")));
   waiter.send(SIGKILL);
   waiter.wait();
-  CHECK(wait_until([&] { return place.output_of({"status", "k", "--json"}).find("\"waiting\":0") != std::string::npos; }));
+  CHECK(wait_until([&] {
+    return place.output_of({"status", "k", "--json"}).find("\"waiting\":0") != std::string::npos;
+  }));
   CHECK(wait_until([&] { return std::filesystem::is_empty(place.path("locks.db-bells")); }));
 }
 
@@ -301,7 +331,8 @@ TEST_CASE("on a terminal a loss reaches the command and its descendants, and not
   const Place place;
   // No job control: the caller's sleep is in the very group of lk and its command.
   support::Start start = place.shell(
-      "sleep 60 & echo $! >bystander; $LK exec --key k --ttl 1 -- sh -c 'sh -c \"echo \\$\\$ >grandchild; sleep 60\" & echo $$ >pid; wait'; "
+      "sleep 60 & echo $! >bystander; $LK exec --key k --ttl 1 -- sh -c 'sh -c \"echo \\$\\$ >grandchild; sleep 60\" & "
+      "echo $$ >pid; wait'; "
       "echo $? >status; read x");
   start.terminal = true;
   Run run(start);

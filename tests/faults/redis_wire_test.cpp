@@ -383,7 +383,6 @@ TEST_CASE("redis wire: a reply without measure is trouble, not a crash") {
                                      ":12345678901234567890123\r\n",
                                      "$3\r\nabcdef\r\n",
                                      "%1\r\n+a\r\n+b\r\n",
-                                     "_\r\n",
                                      ",1.5\r\n",
                                      "#t\r\n");
   const ScriptedServer server([&](int peer) {
@@ -406,7 +405,8 @@ TEST_CASE("redis wire: a reply without measure is trouble, not a crash") {
     return;
   }
   const StoreError error = trouble_of(wire);
-  CHECK(error.what == Trouble::timed_out);
+  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.maybe_done);
 }
 
 TEST_CASE("redis wire: an endless reply ends in trouble") {
@@ -703,6 +703,7 @@ TEST_CASE("redis wire: a server that hangs costs one op_timeout, and its late re
   CHECK(watch.elapsed() >= Millis(290));
   CHECK(watch.elapsed() < Millis(300) + slack);
   CHECK(error.what == Trouble::timed_out);
+  CHECK(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("did not answer within 300ms"));
   server.resume();
   limits.op_timeout = Millis(10'000);
@@ -718,7 +719,9 @@ TEST_CASE("redis wire: a network that swallows everything costs one op_timeout")
   proxy.stall();
   limits.op_timeout = Millis(200);
   const Stopwatch watch;
-  CHECK(trouble_of(wire, {"SET", "k", "v"}).what == Trouble::timed_out);
+  const StoreError first = trouble_of(wire, {"SET", "k", "v"});
+  CHECK(first.what == Trouble::timed_out);
+  CHECK(first.maybe_done);
   CHECK(trouble_of(wire, {"SET", "k", "v"}).what == Trouble::timed_out);
   CHECK(watch.elapsed() >= Millis(390));
   CHECK(watch.elapsed() < Millis(400) + slack);
@@ -762,6 +765,7 @@ TEST_CASE("redis wire: the deadline is the verb's, however many commands and byt
   const auto third = wire.call({"PING"});
   REQUIRE_FALSE(third);
   CHECK(third.error().what == Trouble::timed_out);
+  CHECK(third.error().maybe_done);
   CHECK(watch.elapsed() >= Millis(240));
   CHECK(watch.elapsed() < Millis(250) + slack);
 }
@@ -780,7 +784,8 @@ TEST_CASE("redis wire: the shorter of the URL's op_timeout and the limits' count
 TEST_CASE("redis wire: a handshake without an answer asked for nothing") {
   const Listener silent;
   const StoreError error = trouble_at(fmt::format("redis://:pw@127.0.0.1:{}?op_timeout=100ms", silent.port()));
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::timed_out);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("did not answer within 100ms"));
 }
 
@@ -791,7 +796,8 @@ TEST_CASE("redis wire: a host that does not answer a connection costs one connec
   const StoreError error = trouble_at(full.url() + "?connect_timeout=200ms");
   CHECK(watch.elapsed() >= Millis(190));
   CHECK(watch.elapsed() < Millis(200) + slack);
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::timed_out);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("no answer within 200ms"));
 }
 
@@ -802,7 +808,7 @@ TEST_CASE("redis wire: connecting takes no longer than the verb may") {
   limits.op_timeout = Millis(150);
   Wire wire(address_of(full.url()), &limits);
   const Stopwatch watch;
-  CHECK(trouble_of(wire).what == Trouble::unreachable);
+  CHECK(trouble_of(wire).what == Trouble::timed_out);
   CHECK(watch.elapsed() < Millis(150) + slack);
 }
 
@@ -821,7 +827,8 @@ TEST_CASE("redis wire: a full queue at a unix socket is waited out") {
   const std::string url = "redis+unix://" + path;
   const Stopwatch watch;
   const StoreError error = trouble_at(url + "?connect_timeout=100ms");
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::timed_out);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("no answer within 100ms"));
   CHECK(watch.elapsed() >= Millis(90));
   CHECK(watch.elapsed() < Millis(100) + slack);
@@ -988,7 +995,8 @@ TEST_CASE(
   const StoreError error = trouble_at("redis://hangs.test?connect_timeout=200ms");
   CHECK(watch.elapsed() >= Millis(190));
   CHECK(watch.elapsed() < Millis(200) + slack);
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::timed_out);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("no answer from the name service within 200ms"));
   CHECK(trouble_at("redis://unknown.test").what == Trouble::unreachable);
 
@@ -1034,7 +1042,9 @@ TEST_CASE("redis wire: a connection that ended between two calls is made anew") 
   Wire wire(address_of(url), nullptr);
   CHECK(text_of(wire, {"PING"}) == "PONG");
   server.kill();
-  CHECK(trouble_of(wire).what == Trouble::unreachable);
+  const StoreError gone = trouble_of(wire);
+  CHECK(gone.what == Trouble::unreachable);
+  CHECK_FALSE(gone.maybe_done);
   server.start();
   CHECK(text_of(wire, {"ECHO", "a"}) == "a");
   server.kill();
@@ -1079,7 +1089,8 @@ TEST_CASE("redis wire: a lost reply is told from a command that was never sent")
   proxy.drop_next_reply();
   const StoreError error = trouble_of(wire, {"SET", "k", "v"});
   CHECK(proxy.dropped_replies() == 1);
-  CHECK(error.what == Trouble::timed_out);
+  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring(first ? "before its first answer" : "before it answered"));
   CHECK(server.cli({"GET", "k"}) == "v");
   CHECK(text_of(wire, {"GET", "k"}) == "v");
@@ -1088,10 +1099,11 @@ TEST_CASE("redis wire: a lost reply is told from a command that was never sent")
 TEST_CASE("redis wire: a server that closes at once") {
   const ScriptedServer server([](int) {});
   const StoreError plain = trouble_at(server.url());
-  CHECK((plain.what == Trouble::timed_out || plain.what == Trouble::unreachable));
+  CHECK(plain.what == Trouble::unreachable);
   CHECK_THAT(plain.detail, ContainsSubstring("before its first answer") && ContainsSubstring("rediss://"));
   const StoreError greeting = trouble_at(server.url_with("u:p"));
   CHECK(greeting.what == Trouble::unreachable);
+  CHECK_FALSE(greeting.maybe_done);
   const NoPipeSignal guard;
   const StoreError tls = trouble_at(server.url("rediss"));
   CHECK(tls.what == Trouble::unreachable);
@@ -1115,6 +1127,7 @@ TEST_CASE("redis wire: something else than Redis answers") {
   });
   const StoreError error = trouble_at(server.url());
   CHECK(error.what == Trouble::misconfigured);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring(std::string(each.says)));
 }
 
@@ -1333,7 +1346,8 @@ TEST_CASE(
   // Redis takes the greeting for a command. It answers where a line end happens to be in it, else it waits for one.
   const Stopwatch watch;
   const StoreError tls = trouble_at(fmt::format("rediss://127.0.0.1:{}?connect_timeout=300ms", server.port()));
-  CHECK((tls.what == Trouble::misconfigured || tls.what == Trouble::unreachable));
+  CHECK((tls.what == Trouble::misconfigured || tls.what == Trouble::timed_out));
+  CHECK_FALSE(tls.maybe_done);
   CHECK_THAT(tls.detail, ContainsSubstring("use redis://"));
   CHECK(watch.elapsed() < Millis(300) + slack);
 
@@ -1363,7 +1377,8 @@ TEST_CASE("redis tls: a silent port costs one connect_timeout") {  // R26
   const StoreError error = trouble_at(silent.url("rediss") + "?connect_timeout=200ms");
   CHECK(watch.elapsed() >= Millis(190));
   CHECK(watch.elapsed() < Millis(200) + slack);
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::timed_out);
+  CHECK_FALSE(error.maybe_done);
   CHECK_THAT(error.detail, ContainsSubstring("TLS handshake within 200ms"));
 }
 
@@ -1378,8 +1393,12 @@ TEST_CASE("redis tls: a server that hangs after the handshake costs one op_timeo
   server.suspend();
   limits.op_timeout = Millis(200);
   const Stopwatch watch;
-  CHECK(trouble_of(wire, {"ECHO", "late"}).what == Trouble::timed_out);
-  CHECK(trouble_of(wire, {"ECHO", "late"}).what == Trouble::unreachable);  // not even TLS
+  const StoreError first = trouble_of(wire, {"ECHO", "late"});
+  CHECK(first.what == Trouble::timed_out);
+  CHECK(first.maybe_done);
+  const StoreError second = trouble_of(wire, {"ECHO", "late"});  // not even TLS
+  CHECK(second.what == Trouble::timed_out);
+  CHECK_FALSE(second.maybe_done);
   CHECK(watch.elapsed() < Millis(400) + slack);
   server.resume();
   limits.op_timeout = Millis(10'000);

@@ -10,8 +10,8 @@ using support::wait_until;
 
 namespace {
 
-// A command that counts in files what reaches it, and ends by itself when `stop` appears. `read` keeps sh in a builtin, so
-// that a trap runs at once.
+// A command that counts in files what reaches it, and ends by itself when `stop` appears. `read` keeps sh in a builtin,
+// so that a trap runs at once.
 const std::string counting = R"(
   for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap "echo $s >>got" $s; done
   echo $$ >pid
@@ -36,8 +36,13 @@ void finish(const Place& place, Run& run) {
 }  // namespace
 
 TEST_CASE("without a terminal each signal is forwarded exactly once, and lk goes on holding") {
-  for (const auto& [number, name] : {std::pair{SIGHUP, "HUP"}, {SIGINT, "INT"}, {SIGQUIT, "QUIT"}, {SIGTERM, "TERM"}, {SIGUSR1, "USR1"},
-                                     {SIGUSR2, "USR2"}, {SIGWINCH, "WINCH"}}) {
+  for (const auto& [number, name] : {std::pair{SIGHUP, "HUP"},
+                                     {SIGINT, "INT"},
+                                     {SIGQUIT, "QUIT"},
+                                     {SIGTERM, "TERM"},
+                                     {SIGUSR1, "USR1"},
+                                     {SIGUSR2, "USR2"},
+                                     {SIGWINCH, "WINCH"}}) {
     INFO(name);
     const Place place;
     Run run(place.exec({}, counting));
@@ -65,8 +70,10 @@ TEST_CASE("without a terminal a signal to lk's whole group reaches the command o
 
 TEST_CASE("without a terminal the command leads a group of its own, and grandchildren get the signal too") {
   const Place place;
-  Run run(place.exec({}, "sh -c 'trap \"echo grandchild >>got; exit\" TERM; echo >ready; while :; do sleep 0.02 & wait $!; done' & "
-                         "echo $$ >pid; wait"));
+  Run run(place.exec(
+      {},
+      "sh -c 'trap \"echo grandchild >>got; exit\" TERM; echo >ready; while :; do sleep 0.02 & wait $!; done' & "
+      "echo $$ >pid; wait"));
   REQUIRE(wait_until([&] { return place.has("ready") && !place.read("pid").empty(); }));
   run.send(SIGTERM);
   CHECK(run.status() == 128 + SIGTERM);
@@ -143,8 +150,10 @@ TEST_CASE("a signal while waiting leaves the line, and lk dies of it without sta
     Run holder(place.exec({}, "while [ ! -e stop ]; do sleep 0.02; done"));
     REQUIRE(wait_until([&] { return !place.is_free("k"); }));
     Run waiter(place.exec({"--wait", "forever"}, "touch started"));
-    REQUIRE(wait_until([&] { return place.output_of({"status", "k", "--json"}).find("\"waiting\": 1") != std::string::npos ||
-                                    place.output_of({"status", "k", "--json"}).find("\"waiting\":1") != std::string::npos; }));
+    REQUIRE(wait_until([&] {
+      return place.output_of({"status", "k", "--json"}).find("\"waiting\": 1") != std::string::npos ||
+             place.output_of({"status", "k", "--json"}).find("\"waiting\":1") != std::string::npos;
+    }));
     waiter.send(number);
     const int status = waiter.wait(std::chrono::seconds(2));
     CHECK(WIFSIGNALED(status));
@@ -187,7 +196,8 @@ TEST_CASE("on a terminal a signal to lk's pid is forwarded once") {
 
 TEST_CASE("a caller's loop stops on Ctrl-C") {
   const Place place;
-  support::Start start = place.shell("for i in 1 2 3 4 5; do echo turn >>turns; $LK exec --key k -- sh -c 'echo >ready; sleep 60'; done");
+  support::Start start =
+      place.shell("for i in 1 2 3 4 5; do echo turn >>turns; $LK exec --key k -- sh -c 'echo >ready; sleep 60'; done");
   start.terminal = true;
   start.shell = {"bash", "-c", start.shell->back()};
   Run run(start);
@@ -200,8 +210,9 @@ TEST_CASE("a caller's loop stops on Ctrl-C") {
 
 TEST_CASE("the command reads the terminal, and the terminal is as it was afterwards") {
   const Place place;
-  support::Start start = place.shell("stty -a >before; $LK exec --key k -- bash -c 'read -p \"name: \" x; echo \"hello $x\"; stty size >/dev/null'; "
-                                     "echo status=$?; stty -a >after");
+  support::Start start = place.shell(
+      "stty -a >before; $LK exec --key k -- bash -c 'read -p \"name: \" x; echo \"hello $x\"; stty size >/dev/null'; "
+      "echo status=$?; stty -a >after");
   start.terminal = true;
   Run run(start);
   REQUIRE(run.screen_shows("name: "));
@@ -222,7 +233,9 @@ TEST_CASE("Ctrl-Z stops lk and the command, and fg goes on") {
   start.environment["TERM"] = "dumb";
   Run run(start);
   REQUIRE(run.screen_shows("ready> "));
-  run.type("$LK exec --key k --ttl 60 -- sh -c 'echo begun; while [ ! -e stop ]; do sleep 0.02; done; echo en\"\"ded; exit 6'\n");
+  run.type(
+      "$LK exec --key k --ttl 60 -- sh -c 'echo begun; while [ ! -e stop ]; do sleep 0.02; done; echo en\"\"ded; exit "
+      "6'\n");
   REQUIRE(run.screen_shows("begun\r\n"));
   run.type("\x1a");
   REQUIRE(run.screen_shows("Stopped"));
@@ -275,8 +288,11 @@ TEST_CASE("a terminal that hangs up ends the command and frees the lock") {
 
 TEST_CASE("an exec inside an exec gets a supervisor's TERM once") {
   const Place place;
-  Run run(place.exec({}, "exec $LK exec --key inner -- sh -c '" + std::string("for s in TERM; do trap \"echo $s >>got\" $s; done; echo $$ >pid; "
-                     "while [ ! -e stop ]; do sleep 0.02 & wait $!; done; exit 7") + "'"));
+  Run run(place.exec({},
+                     "exec $LK exec --key inner -- sh -c '" +
+                         std::string("for s in TERM; do trap \"echo $s >>got\" $s; done; echo $$ >pid; "
+                                     "while [ ! -e stop ]; do sleep 0.02 & wait $!; done; exit 7") +
+                         "'"));
   REQUIRE(wait_until([&] { return !place.read("pid").empty(); }));
   run.send(SIGTERM);
   REQUIRE(wait_until([&] { return !place.read("got").empty(); }));

@@ -48,7 +48,8 @@ TEST_CASE("whoever is killed at whatever moment, the next command runs alone and
   const Place place;
   const auto below = [&random](int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random); };
   for (int round = 0; round < rounds(); ++round) {
-    // Bits: lk, guardian, child. Both of lk and guardian under a command that ignores TERM is the one case nobody is left for.
+    // Bits: lk, guardian, child. Both of lk and guardian under a command that ignores TERM is the one case nobody is
+    // left for.
     const int victims = 1 + below(7);
     const bool stubborn = below(2) == 0 && (victims & 3) != 3;
     const bool in_birth = below(2) == 0;
@@ -70,7 +71,10 @@ TEST_CASE("whoever is killed at whatever moment, the next command runs alone and
     if ((victims & 1) == 0 && ((victims & 4) == 0 || child == 0)) {
       // lk and its command go on. A guardian that was killed has to be replaced before lk dies.
       if ((victims & 2) != 0 && guardian > 0) {
-        REQUIRE(wait_until([&] { const pid_t now = support::guardian_of(first.pid()); return now != guardian && now != 0; }));
+        REQUIRE(wait_until([&] {
+          const pid_t now = support::guardian_of(first.pid());
+          return now != guardian && now != 0;
+        }));
       }
       first.send(SIGKILL);
     }
@@ -87,7 +91,9 @@ TEST_CASE("whoever is killed at whatever moment, the next command runs alone and
   }
 }
 
-TEST_CASE("lk stopped past its ttl, alone or with its guardian: never two commands at once for longer than the guardian sleeps") {
+TEST_CASE(
+    "lk stopped past its ttl, alone or with its guardian: never two commands at once for longer than the guardian "
+    "sleeps") {
   const Place place;
   for (int round = 0; round < std::max(1, rounds() / 100); ++round) {
     Run first(probing(place, {}, {}));

@@ -1,4 +1,5 @@
-// A guarded command that proves it is alone: it holds a kernel lock while it lives, and says so where it could not get it.
+// A guarded command that proves it is alone: it holds a kernel lock while it lives, and says so where it could not get
+// it.
 //   probe INSIDE OVERLAP [stubborn] [once]
 #include <fcntl.h>
 #include <sys/file.h>

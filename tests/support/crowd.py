@@ -1,6 +1,6 @@
 """Many processes at once: crowd.py [OPTION...] WORD...; each {} in the words becomes the number of the process's key.
 
-Prints one line "KEY STATUS" for each process, STATUS being its exit status or -N for a death by signal N.
+Writes one line "KEY STATUS" into the file --ends for each process, STATUS being its exit status or -N for a death by signal N.
 """
 
 import argparse
@@ -13,6 +13,7 @@ parser.add_argument("--processes", type=int, required=True)
 parser.add_argument("--keys", type=int, default=1)
 parser.add_argument("--at-a-time", type=int, default=0, help="0: all, let go at the same moment")
 parser.add_argument("--kill", type=int, default=0, help="about how many of them, at random moments, get SIGKILL")
+parser.add_argument("--ends", type=argparse.FileType("w"), required=True)
 parser.add_argument("words", nargs=argparse.REMAINDER)
 options = parser.parse_args()
 
@@ -38,7 +39,7 @@ def start(number, waits):
 
 def reap():
     pid, status = os.wait()
-    print(running.pop(pid), os.waitstatus_to_exitcode(status))
+    print(running.pop(pid), os.waitstatus_to_exitcode(status), file=options.ends)
 
 
 at_a_time = options.at_a_time or options.processes

@@ -15,7 +15,7 @@ void FlakyStore::fail_from_now(core::Trouble what, std::string detail) {
 }
 
 void FlakyStore::lose_replies(int verbs, core::Trouble what, std::string detail) {
-  m_fault = Fault{verbs, true, {what, std::move(detail)}};
+  m_fault = Fault{verbs, true, {what, std::move(detail), true}};
 }
 
 int FlakyStore::count(const std::string& verb) const {

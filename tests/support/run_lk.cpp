@@ -56,16 +56,15 @@ std::string content_of(const std::string& path) {
   return all.str();
 }
 
-bool process_runs(pid_t pid) {
-  return pid > 0 && ::kill(pid, 0) == 0 && !os::certainly_gone(os::process_of(pid));
-}
+bool process_runs(pid_t pid) { return pid > 0 && ::kill(pid, 0) == 0 && !os::certainly_gone(os::process_of(pid)); }
 
 Run::Run(const Start& start) : m_folder(start.folder) {
   std::vector<std::string> words = start.shell.value_or(start.words);
   if (!start.shell) {
     words.insert(words.begin(), lk_path());
   }
-  std::vector<std::string> environment{"PATH=" + std::string(std::getenv("PATH")), "LK=" + lk_path(), "HOME=" + start.folder};
+  std::vector<std::string> environment{
+      "PATH=" + std::string(std::getenv("PATH")), "LK=" + lk_path(), "HOME=" + start.folder};
   for (const auto& [name, value] : start.environment) {
     environment.push_back(name + "=" + value);
   }
@@ -126,13 +125,9 @@ Run::~Run() {
   }
 }
 
-void Run::send(int signal) const noexcept {
-  ::kill(m_pid, signal);
-}
+void Run::send(int signal) const noexcept { ::kill(m_pid, signal); }
 
-void Run::send_to_group(int signal) const noexcept {
-  ::kill(-m_pid, signal);
-}
+void Run::send_to_group(int signal) const noexcept { ::kill(-m_pid, signal); }
 
 bool Run::ended() {
   if (m_status) {
@@ -160,13 +155,9 @@ int Run::status(std::chrono::milliseconds at_most) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string Run::out() const {
-  return content_of(m_folder + "/out");
-}
+std::string Run::out() const { return content_of(m_folder + "/out"); }
 
-std::string Run::err() const {
-  return content_of(m_folder + "/err");
-}
+std::string Run::err() const { return content_of(m_folder + "/err"); }
 
 void Run::type(const std::string& keys) const {
   REQUIRE(::write(m_terminal.get(), keys.data(), keys.size()) == static_cast<ssize_t>(keys.size()));
@@ -200,9 +191,7 @@ Place::~Place() {
   std::filesystem::remove_all(m_folder, ignored);
 }
 
-bool Place::has(const std::string& name) const {
-  return std::filesystem::exists(path(name));
-}
+bool Place::has(const std::string& name) const { return std::filesystem::exists(path(name)); }
 
 Start Place::lk(std::vector<std::string> words) const {
   Start start;

@@ -78,7 +78,8 @@ public:
   std::string read(const std::string& name) const { return content_of(path(name)); }
   bool has(const std::string& name) const;
   Start lk(std::vector<std::string> words) const;
-  Start exec(std::vector<std::string> options, const std::string& script) const;  // lk exec --key k OPTIONS -- sh -c SCRIPT
+  Start exec(std::vector<std::string> options,
+             const std::string& script) const;  // lk exec --key k OPTIONS -- sh -c SCRIPT
   Start shell(const std::string& script) const;
   // lk with these words, to its end.
   int status_of(std::vector<std::string> words) const;

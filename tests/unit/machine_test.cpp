@@ -1,7 +1,6 @@
 // The machine of exec: every cell of its table, with a fake time and no process.
-#include "support/catch.hpp"
-
 #include "hold/machine.hpp"
+#include "support/catch.hpp"
 
 using namespace std::chrono_literals;
 using core::Instant;
@@ -18,9 +17,7 @@ const Instant start = Instant(1000s);
 // ttl 60 s: renewed every 10 s, margin 1.2 s, so the deadline is at 58.8 s and TERM at 53.8 s.
 const Terms terms{60s, 5s};
 
-Machine machine(OnLost on_lost = OnLost::term) {
-  return Machine(Lease{terms, start}, on_lost);
-}
+Machine machine(OnLost on_lost = OnLost::term) { return Machine(Lease{terms, start}, on_lost); }
 
 // "renew forward:15 terminate kill tell:unconfirmed give-back"
 std::string text(const std::vector<Action>& actions) {

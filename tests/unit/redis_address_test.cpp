@@ -258,7 +258,7 @@ TEST_CASE("redis: a redacted URL parses to the same address without its password
 
 TEST_CASE("redis: messages name the server without user and settings") {
   CHECK(good("redis://u:hunter2@h:7000/2?op_timeout=1").server() == "redis://h:7000/2");
-  CHECK(good("rediss://u@[::1]?insecure=1").server() == "rediss://[::1]");
+  CHECK(good("rediss://u@[::1]?insecure=1").server() == "rediss://[::1]:6379");
   CHECK(good("redis+unix://u:p@/r.sock?db=2&op_timeout=3").server() == "redis+unix:///r.sock?db=2");
 }
 

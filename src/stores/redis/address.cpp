@@ -22,6 +22,7 @@ namespace {
 using Transport = Address::Transport;
 using Clause = tl::unexpected<std::string>;
 
+constexpr std::string_view tcp_scheme = "redis";
 constexpr std::string_view tls_scheme = "rediss";
 constexpr std::string_view unix_scheme = "redis+unix";
 constexpr std::uint16_t usual_port = 6379;
@@ -81,6 +82,14 @@ std::string percent_encoded(std::string_view text, std::string_view plain) {
 // RFC 3986's unreserved marks, and those that also stand for themselves in a path.
 constexpr std::string_view plain_marks = "-._~";
 constexpr std::string_view plain_in_path = "-._~/:+,";
+
+std::string_view scheme(Transport transport) {
+  return transport == Transport::tls ? tls_scheme : transport == Transport::tcp ? tcp_scheme : unix_scheme;
+}
+
+std::string in_url(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + percent_encoded(host, "-._~:") + "]";
+}
 
 // --- The parts ------------------------------------------------------------------------------------------------------
 
@@ -366,24 +375,21 @@ std::string Address::redacted() const {
   if (local) {
     return fmt::format("{}://{}{}{}", unix_scheme, name, percent_encoded(path, plain_in_path), settings);
   }
-  const bool ipv6 = host.find(':') != std::string::npos;
   return fmt::format("{}://{}{}{}{}{}",
-                     transport == Transport::tls ? "rediss" : "redis",
+                     scheme(transport),
                      name,
-                     ipv6 ? "[" + percent_encoded(host, "-._~:") + "]" : host,
+                     in_url(host),
                      port != usual_port ? fmt::format(":{}", port) : "",
                      db != 0 ? fmt::format("/{}", db) : "",
                      settings);
 }
 
 std::string Address::server() const {
-  Address place;
-  place.transport = transport;
-  place.host = host;
-  place.port = port;
-  place.path = path;
-  place.db = db;
-  return place.redacted();
+  if (transport == Transport::unix_socket) {
+    return fmt::format(
+        "{}://{}{}", unix_scheme, percent_encoded(path, plain_in_path), db != 0 ? fmt::format("?db={}", db) : "");
+  }
+  return fmt::format("{}://{}:{}{}", scheme(transport), in_url(host), port, db != 0 ? fmt::format("/{}", db) : "");
 }
 
 }  // namespace stores::redis

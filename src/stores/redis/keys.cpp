@@ -23,7 +23,8 @@ std::uint16_t crc16(std::string_view bytes) {
 std::string_view hash_tag(std::string_view key) {
   const std::size_t open = key.find('{');
   const std::size_t close = open == std::string_view::npos ? open : key.find('}', open + 1);
-  return close == std::string_view::npos || close == open + 1 ? std::string_view{} : key.substr(open + 1, close - open - 1);
+  return close == std::string_view::npos || close == open + 1 ? std::string_view{}
+                                                              : key.substr(open + 1, close - open - 1);
 }
 
 // What comes before "#lk:…".

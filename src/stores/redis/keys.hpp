@@ -13,8 +13,8 @@ namespace stores::redis {
 std::uint16_t hash_slot(std::string_view key);
 
 struct LockKeys {
-  // `lock`: prefix and key as they are. A helper's name is that with "#lk:…" behind it, after a hash tag that leads to the
-  // lock's slot where the lock's own name has none.
+  // `lock`: prefix and key as they are. A helper's name is that with "#lk:…" behind it, after a hash tag that leads to
+  // the lock's slot where the lock's own name has none.
   explicit LockKeys(std::string lock);
 
   std::string lock;

@@ -28,13 +28,9 @@ using core::Trouble;
 constexpr Millis first_two_ask_again{1000};
 constexpr Millis others_ask_again{5000};
 
-std::string text_of(core::AskId ask) {
-  return fmt::format("{:016x}", ask.value);
-}
+std::string text_of(core::AskId ask) { return fmt::format("{:016x}", ask.value); }
 // "" in a script: any ask of that owner.
-std::string text_or_any(core::AskId ask) {
-  return ask.any() ? std::string() : text_of(ask);
-}
+std::string text_or_any(core::AskId ask) { return ask.any() ? std::string() : text_of(ask); }
 
 std::int64_t to_number(std::string_view text) {
   std::int64_t number = 0;
@@ -81,9 +77,7 @@ std::optional<Millis> to_left(std::string_view pttl) {
   return left < 0 ? std::nullopt : std::optional(Millis(left));
 }
 
-core::WallTime to_wall(std::int64_t milliseconds) {
-  return core::WallTime(Millis(milliseconds));
-}
+core::WallTime to_wall(std::int64_t milliseconds) { return core::WallTime(Millis(milliseconds)); }
 
 const std::string& at(const std::vector<Reply>& fields, std::size_t index) {
   static const std::string none;
@@ -93,7 +87,12 @@ const std::string& at(const std::vector<Reply>& fields, std::size_t index) {
 // What acquire.lua keeps of a waiter: "since(ms) owner wait_left(ms or '') who", each with its zero byte.
 core::Waiter to_waiter(std::string_view ask, std::string_view place, std::int64_t now) {
   const std::vector<std::string> fields = split(place);
-  core::Waiter waiter{core::Owner::stored(fields.size() > 1 ? fields[1] : ""), to_ask(ask), to_who(fields, 3), Millis(0), std::nullopt, std::nullopt};
+  core::Waiter waiter{core::Owner::stored(fields.size() > 1 ? fields[1] : ""),
+                      to_ask(ask),
+                      to_who(fields, 3),
+                      Millis(0),
+                      std::nullopt,
+                      std::nullopt};
   if (!fields.empty()) {
     const std::int64_t since = to_number(fields[0]);
     waiter.since = to_wall(since);
@@ -109,7 +108,14 @@ core::Waiter to_waiter(std::string_view ask, std::string_view place, std::int64_
 std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std::size_t first) {
   const std::string& kind = at(fields, first);
   if (kind == "held") {
-    core::Held held{core::Owner::stored(at(fields, first + 1)), {}, std::nullopt, {}, true, std::nullopt, std::nullopt, to_left(at(fields, first + 2))};
+    core::Held held{core::Owner::stored(at(fields, first + 1)),
+                    {},
+                    std::nullopt,
+                    {},
+                    true,
+                    std::nullopt,
+                    std::nullopt,
+                    to_left(at(fields, first + 2))};
     if (fields.size() > first + 8) {
       held.ask = to_ask(at(fields, first + 3));
       held.fence = core::Fence{to_number(at(fields, first + 4))};
@@ -130,12 +136,14 @@ std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std:
   return std::nullopt;
 }
 
-// A subscription on a connection of its own. Once that breaks it never rings again; its owner asks at once, and says then that
-// it has no bell.
+// A subscription on a connection of its own. Once that breaks it never rings again; its owner asks at once, and says
+// then that it has no bell.
 class Subscription : public core::Watch {
 public:
   Subscription(Address address, const core::Limits* limits, std::string channel)
-      : m_connection(std::make_shared<Wire>(std::move(address), limits)), m_wire(*m_connection), m_channel(std::move(channel)) {}
+      : m_connection(std::make_shared<Wire>(std::move(address), limits)),
+        m_wire(*m_connection),
+        m_channel(std::move(channel)) {}
 
   core::Result<void> subscribe() {
     m_wire.begin();
@@ -171,10 +179,14 @@ private:
 class RedisStore : public core::Store {
 public:
   RedisStore(Address address, const core::StoreOptions& options)
-      : m_address(address), m_limits(options.limits), m_prefix(options.prefix), m_wire(std::move(address), options.limits) {}
+      : m_address(address),
+        m_limits(options.limits),
+        m_prefix(options.prefix),
+        m_wire(std::move(address), options.limits) {}
 
   core::Result<core::Answer> acquire(const core::Ask& ask) override;
-  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>& keepers) override;
+  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl,
+                                    const std::optional<core::Keepers>& keepers) override;
   core::Result<core::Released> release(const core::Claim& claim, std::optional<core::Fence> fence) override;
   core::Result<core::Released> leave(const core::Claim& claim, Millis after) override;
   core::Result<core::Eviction> evict(const core::Key& key, const core::Occupant& seen) override;
@@ -206,7 +218,9 @@ private:
 
 core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
   if (key.text().find(helper_mark) != std::string::npos) {
-    return tl::unexpected(StoreError{Trouble::misconfigured, fmt::format("a key with {} in it is reserved on Redis: choose another name", helper_mark)});
+    return tl::unexpected(
+        StoreError{Trouble::misconfigured,
+                   fmt::format("a key with {} in it is reserved on Redis: choose another name", helper_mark)});
   }
   return LockKeys(m_prefix + key.text());
 }
@@ -248,10 +262,18 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   const std::string who = who_text(ask.who);
   const std::string place =
       joined({ask.claim.owner.bytes(), ask.wait_left ? fmt::to_string(ask.wait_left->count()) : std::string()}) + who;
-  const auto reply =
-      run(acquire_script, *keys,
-          {ask.claim.owner.bytes(), id, fmt::to_string(ask.ttl.count()), fmt::to_string(ask.patience.count()),
-           ask.max_waiting ? fmt::to_string(*ask.max_waiting) : std::string("-1"), ask.durable ? "1" : "0", belled ? "1" : "0", keys->bell, who, place});
+  const auto reply = run(acquire_script,
+                         *keys,
+                         {ask.claim.owner.bytes(),
+                          id,
+                          fmt::to_string(ask.ttl.count()),
+                          fmt::to_string(ask.patience.count()),
+                          ask.max_waiting ? fmt::to_string(*ask.max_waiting) : std::string("-1"),
+                          ask.durable ? "1" : "0",
+                          belled ? "1" : "0",
+                          keys->bell,
+                          who,
+                          place});
   if (!reply) {
     return tl::unexpected(reply.error());
   }
@@ -262,7 +284,8 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   }
   auto by = to_occupant(fields, 2);
   if (!by) {
-    return tl::unexpected(StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+    return tl::unexpected(
+        StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
   }
   const auto ahead = static_cast<std::size_t>(to_number(at(fields, 1)));
   std::optional<Millis> left;
@@ -282,17 +305,21 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   return core::Busy{left.value_or(first_two_ask_again), std::move(*by), kind == "full"};
 }
 
-core::Result<core::Renewal> RedisStore::renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>& /*keepers*/) {
+core::Result<core::Renewal> RedisStore::renew(const core::Claim& claim, Millis ttl,
+                                              const std::optional<core::Keepers>& /*keepers*/) {
   const auto keys = keys_of(claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
   m_wire.begin();
-  const auto reply = run(renew_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(ttl.count())});
+  const auto reply =
+      run(renew_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(ttl.count())});
   if (!reply) {
     return tl::unexpected(reply.error());
   }
-  return reply->text == "renewed" ? core::Renewal::renewed : reply->text == "gone" ? core::Renewal::gone : core::Renewal::not_mine;
+  return reply->text == "renewed" ? core::Renewal::renewed
+         : reply->text == "gone"  ? core::Renewal::gone
+                                  : core::Renewal::not_mine;
 }
 
 core::Result<core::Released> RedisStore::to_released(const core::Result<Reply>& reply) const {
@@ -318,8 +345,10 @@ core::Result<core::Released> RedisStore::release(const core::Claim& claim, std::
     return tl::unexpected(keys.error());
   }
   m_wire.begin();
-  return to_released(run(release_script, *keys,
-                         {claim.owner.bytes(), text_or_any(claim.ask), fence ? fmt::to_string(fence->value) : std::string(), keys->bell}));
+  return to_released(run(
+      release_script,
+      *keys,
+      {claim.owner.bytes(), text_or_any(claim.ask), fence ? fmt::to_string(fence->value) : std::string(), keys->bell}));
 }
 
 core::Result<core::Released> RedisStore::leave(const core::Claim& claim, Millis after) {
@@ -331,7 +360,8 @@ core::Result<core::Released> RedisStore::leave(const core::Claim& claim, Millis 
     return tl::unexpected(keys.error());
   }
   m_wire.begin();
-  return to_released(run(leave_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(after.count()), keys->bell}));
+  return to_released(run(
+      leave_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(after.count()), keys->bell}));
 }
 
 core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core::Occupant& seen) {
@@ -343,9 +373,13 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
   core::Result<Reply> reply;
   if (const auto* const held = std::get_if<core::Held>(&seen)) {
     // A holder of another tool has neither ask nor fence.
-    reply = run(evict_script, *keys,
-                {"held", held->owner.bytes(), held->fence ? text_of(held->ask) : std::string(),
-                 held->fence ? fmt::to_string(held->fence->value) : std::string(), keys->bell});
+    reply = run(evict_script,
+                *keys,
+                {"held",
+                 held->owner.bytes(),
+                 held->fence ? text_of(held->ask) : std::string(),
+                 held->fence ? fmt::to_string(held->fence->value) : std::string(),
+                 keys->bell});
   } else if (const auto* const foreign = std::get_if<core::Foreign>(&seen)) {
     reply = run(evict_script, *keys, {"foreign", foreign->type, foreign->value, "", keys->bell});
   } else {
@@ -354,7 +388,9 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
   if (!reply) {
     return tl::unexpected(reply.error());
   }
-  return reply->text == "evicted" ? core::Eviction::evicted : reply->text == "free" ? core::Eviction::free : core::Eviction::changed;
+  return reply->text == "evicted" ? core::Eviction::evicted
+         : reply->text == "free"  ? core::Eviction::free
+                                  : core::Eviction::changed;
 }
 
 core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<core::Key>& keys, bool with_line) {
@@ -372,12 +408,14 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
   }
   std::vector<core::LockState> found;
   if (reply->elements.size() != 2 || reply->elements[1].elements.size() != keys.size()) {
-    return tl::unexpected(StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+    return tl::unexpected(
+        StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
   }
   const std::int64_t now = to_number(reply->elements[0].text);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::vector<Reply>& fields = reply->elements[1].elements[i].elements;
-    core::LockState state{keys[i], to_occupant(fields[0].elements, 0), static_cast<std::size_t>(to_number(at(fields, 1))), {}};
+    core::LockState state{
+        keys[i], to_occupant(fields[0].elements, 0), static_cast<std::size_t>(to_number(at(fields, 1))), {}};
     for (const Reply& place : fields[2].elements) {
       state.line.push_back(to_waiter(at(place.elements, 0), at(place.elements, 1), now));
     }
@@ -404,8 +442,8 @@ core::Result<core::LockState> RedisStore::status(const core::Key& key) {
   return std::move(found->front());
 }
 
-// SCAN, so that the server goes on serving others. Under a prefix everything is a lock, whoever made it; without one only what
-// lk itself keeps helpers for can be told from an application's data.
+// SCAN, so that the server goes on serving others. Under a prefix everything is a lock, whoever made it; without one
+// only what lk itself keeps helpers for can be told from an application's data.
 core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& keys) {
   const std::string pattern =
       m_prefix.empty() ? fmt::format("*{}*", helper_mark) : fmt::format("*{}*", escaped_pattern(m_prefix));
@@ -436,7 +474,8 @@ core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& ke
       return tl::unexpected(reply.error());
     }
     if (reply->elements.size() != 2) {
-      return tl::unexpected(StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+      return tl::unexpected(StoreError{Trouble::unreachable,
+                                       fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
     }
     cursor = reply->elements[0].text;
     for (const Reply& name : reply->elements[1].elements) {
@@ -490,7 +529,8 @@ core::Result<std::unique_ptr<core::Watch>> RedisStore::watch(const core::Claim& 
 
 }  // namespace
 
-core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options, const core::Clock& /*clock*/) {
+core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options,
+                                                const core::Clock& /*clock*/) {
   auto address = Address::parse(url);
   if (!address) {
     return tl::unexpected(StoreError{Trouble::misconfigured, std::move(address.error())});

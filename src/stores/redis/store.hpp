@@ -10,6 +10,7 @@
 namespace stores::redis {
 
 // Checks the address; connects with the first verb. The server's clock is the only one that counts.
-core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options, const core::Clock& clock);
+core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options,
+                                                const core::Clock& clock);
 
 }  // namespace stores::redis

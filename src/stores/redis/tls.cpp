@@ -73,29 +73,58 @@ bool has_hashed_links(const char* folder) {
   return false;
 }
 
-void trust_the_system(SSL_CTX* context) {
-  // Costs nothing until a certificate is looked for; SSL_CERT_DIR replaces the folder that OpenSSL was built with.
-  ::SSL_CTX_set_default_verify_dir(context);
-  const char* const file_variable = std::getenv(::X509_get_default_cert_file_env());
-  if (file_variable != nullptr) {
-    ::SSL_CTX_set_default_verify_file(context);
-    return;
+std::string bundle() {
+  if (const char* const chosen = std::getenv(::X509_get_default_cert_file_env()); chosen != nullptr) {
+    return chosen;
   }
-  const char* const folder_variable = std::getenv(::X509_get_default_cert_dir_env());
-  if (folder_variable != nullptr || has_hashed_links(::X509_get_default_cert_dir())) {
-    return;
-  }
-  if (has_hashed_links(usual_folder)) {
-    ::SSL_CTX_load_verify_dir(context, usual_folder);
-    return;
-  }
-  // Parsing every certificate of a bundle takes 85 ms, twenty times what the rest of the connection takes.
   const auto readable = [](const char* file) { return ::access(file, R_OK) == 0; };
-  const auto* const bundle = std::find_if(bundles.begin(), bundles.end(), readable);
-  if (bundle != bundles.end()) {
-    ::SSL_CTX_load_verify_file(context, *bundle);
+  const auto* const found = std::find_if(bundles.begin(), bundles.end(), readable);
+  return found != bundles.end() ? *found : std::string();
+}
+
+// Whether the peer itself has sent the issuer, which is then looked at next: an authority in between, no root.
+bool has_sent_issuer(X509_STORE_CTX* verification, X509* certificate) {
+  const STACK_OF(X509)* const sent = ::X509_STORE_CTX_get0_untrusted(verification);
+  for (int i = 0; i < sk_X509_num(sent); ++i) {
+    X509* const candidate = sk_X509_value(sent, i);
+    if (::X509_check_issued(candidate, certificate) == X509_V_OK && ::X509_self_signed(candidate, 0) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int bundle_mark() {
+  static const int index = CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_X509_STORE, 0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
+// The hashed folder costs nothing until a certificate is looked for in it. Parsing the whole bundle takes 85 ms, twenty
+// times what the rest of the connection takes: it is done only for an issuer that the folder has not.
+int find_trusted_issuer(X509** issuer, X509_STORE_CTX* verification, X509* certificate) {
+  const int found = ::X509_STORE_CTX_get1_issuer(issuer, verification, certificate);
+  X509_STORE* const store = ::X509_STORE_CTX_get0_store(verification);
+  if (found == 1 || ::X509_STORE_get_ex_data(store, bundle_mark()) != nullptr ||
+      has_sent_issuer(verification, certificate)) {
+    return found;
+  }
+  static char mark;
+  ::X509_STORE_set_ex_data(store, bundle_mark(), &mark);
+  const std::string file = bundle();
+  if (!file.empty()) {
+    ::X509_STORE_load_file(store, file.c_str());
   }
   ::ERR_clear_error();
+  return ::X509_STORE_CTX_get1_issuer(issuer, verification, certificate);
+}
+
+// SSL_CERT_DIR and SSL_CERT_FILE, as OpenSSL calls them, replace the system's folder and bundle.
+void trust_the_system(SSL_CTX* context) {
+  ::SSL_CTX_set_default_verify_dir(context);
+  if (std::getenv(::X509_get_default_cert_dir_env()) == nullptr) {
+    ::SSL_CTX_load_verify_dir(context, usual_folder);
+  }
+  ::X509_STORE_set_get_issuer(::SSL_CTX_get_cert_store(context), &find_trusted_issuer);
 }
 
 StoreError unreadable(std::string_view what, const std::string& path, int error) {

@@ -43,6 +43,7 @@ using Transport = Address::Transport;
 // More than any page of a scan or status of a line that lk asks for, and a bound for what a stranger's server can make
 // us keep.
 constexpr std::size_t longest_reply = 64 * 1024 * 1024;
+constexpr int deepest_reply = 8;
 
 // --- Replies --------------------------------------------------------------------------------------------------------
 
@@ -117,10 +118,14 @@ private:
     reply->text.assign(text, length);
     return reply;
   }
-  // hiredis 0.14 counts elements in an int, 1.0 in a size_t.
+  // hiredis 0.14 counts elements in an int, 1.0 in a size_t; and only 0.14 itself bounds the depth.
   template <class Count>
   static void* add_array(const redisReadTask* task, Count) noexcept {
-    return task->type == REDIS_REPLY_ARRAY ? add(task, Reply::Kind::array) : nullptr;
+    int depth = 0;
+    for (const redisReadTask* outer = task->parent; outer != nullptr; outer = outer->parent) {
+      ++depth;
+    }
+    return task->type == REDIS_REPLY_ARRAY && depth < deepest_reply ? add(task, Reply::Kind::array) : nullptr;
   }
   static void* add_integer(const redisReadTask* task, long long value) noexcept {
     Reply* const reply = add(task, Reply::Kind::integer);
@@ -212,19 +217,23 @@ struct Wire::State {
   tl::unexpected<StoreError> fail(Trouble what, std::string sentence) {
     return fail(StoreError{what, std::move(sentence)});
   }
-  Trouble broken() const { return command_sent ? Trouble::timed_out : Trouble::unreachable; }
+  // Of a connection that came to nothing, whatever was under way on it.
+  tl::unexpected<StoreError> lose(Trouble what, std::string sentence) {
+    return fail(StoreError{what, std::move(sentence), command_sent});
+  }
   tl::unexpected<StoreError> interrupted() {
-    return fail(Trouble::interrupted, fmt::format("interrupted while waiting for {}", address.server()));
+    return lose(Trouble::interrupted, fmt::format("interrupted while waiting for {}", address.server()));
   }
   static std::string span(Instant from, Instant to) { return core::to_text(std::chrono::round<Millis>(to - from)); }
 
   tl::unexpected<StoreError> no_answer() {
-    return fail(broken(), fmt::format("{} did not answer within {}", address.server(), span(verb_began, verb_ends)));
+    return lose(Trouble::timed_out,
+                fmt::format("{} did not answer within {}", address.server(), span(verb_began, verb_ends)));
   }
 
   tl::unexpected<StoreError> peer_closed() {
     if (answered) {
-      return fail(broken(), fmt::format("{} closed the connection before it answered", address.server()));
+      return lose(Trouble::unreachable, fmt::format("{} closed the connection before it answered", address.server()));
     }
     std::string_view hint;
     if (address.transport == Transport::tcp) {
@@ -232,13 +241,15 @@ struct Wire::State {
     } else if (address.transport == Transport::tls && address.cert.empty()) {
       hint = ": it may want a client certificate (cert and key in the URL)";
     }
-    return fail(broken(), fmt::format("{} closed the connection before its first answer{}", address.server(), hint));
+    return lose(Trouble::unreachable,
+                fmt::format("{} closed the connection before its first answer{}", address.server(), hint));
   }
 
   tl::unexpected<StoreError> nonsense() {
     const std::string server = address.server();
     if (answered) {
-      return fail(broken(), fmt::format("{} broke the Redis protocol: {}", server, quoted(reader.reason())));
+      return lose(Trouble::unreachable,
+                  fmt::format("{} broke the Redis protocol: {}", server, quoted(reader.reason())));
     }
     // A TLS alert (RFC 8446, 5.1): a record of type 21, version 3.x.
     if (first_bytes.substr(0, 2) == "\x15\x03") {
@@ -307,8 +318,11 @@ struct Wire::State {
     switch (transfer.step) {
       case Step::closed:
         return peer_closed();
-      case Step::failed:
-        return fail(tls->failure());
+      case Step::failed: {
+        StoreError error = tls->failure();
+        error.maybe_done = command_sent && error.transient();
+        return fail(std::move(error));
+      }
       case Step::wants_read:
       case Step::wants_write:
         return false;
@@ -400,7 +414,7 @@ struct Wire::State {
       return interrupted();
     }
     if (failure.error == ETIMEDOUT && boot_now() >= until) {
-      return fail(Trouble::unreachable,
+      return fail(Trouble::timed_out,
                   fmt::format("cannot connect to {}: no answer within {}", address.server(), span(verb_began, until)));
     }
     return fail(cannot_connect(failure.error, address));
@@ -423,7 +437,7 @@ struct Wire::State {
           return interrupted();
         case LookupFailure::Why::late:
           return fail(
-              Trouble::unreachable,
+              Trouble::timed_out,
               fmt::format("cannot find the address of the host {} for {}: no answer from the name service within {}",
                           core::escaped(address.host),
                           address.server(),
@@ -483,7 +497,7 @@ struct Wire::State {
         case Ready::interrupted:
           return interrupted();
         case Ready::late:
-          return fail(Trouble::unreachable,
+          return fail(Trouble::timed_out,
                       fmt::format("{} did not answer the TLS handshake within {}: if it speaks no TLS, use redis://",
                                   address.server(),
                                   span(verb_began, until)));
@@ -610,7 +624,8 @@ struct Wire::State {
       case ReplyReader::Found::nonsense:
         return nonsense();
       case ReplyReader::Found::too_long:
-        return fail(broken(), fmt::format("{} sent a reply of more than {} bytes", address.server(), longest_reply));
+        return lose(Trouble::unreachable,
+                    fmt::format("{} sent a reply of more than {} bytes", address.server(), longest_reply));
       case ReplyReader::Found::reply:
         break;
     }

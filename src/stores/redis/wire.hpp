@@ -40,9 +40,9 @@ public:
   // last reply; nothing but the handshake (AUTH, SELECT) is sent before that has been answered. A reply of kind error
   // is an answer, not trouble.
   //
-  // Trouble tells whether the command may have been carried out: `timed_out` means that it was sent and no reply came,
-  // because the time ran out or the connection broke; `interrupted` may mean the same; all other trouble means that it
-  // was not sent, or that whoever got it was no Redis that took it.
+  // Trouble says (`maybe_done`) whether the command may have been carried out: it was sent whole, and no reply came
+  // because the time ran out or the connection broke. All other trouble means that it was not sent, or that who got it
+  // was no Redis that took it.
   //
   // After any trouble the connection is dropped, so that a late reply can never be taken for the answer to another
   // command; the next call connects anew, and finds the server's address anew.

@@ -39,9 +39,7 @@ private:
 
 }  // namespace
 
-std::string Bells::path(core::AskId ask) const {
-  return fmt::format("{}/{:016x}", m_folder, ask.value);
-}
+std::string Bells::path(core::AskId ask) const { return fmt::format("{}/{:016x}", m_folder, ask.value); }
 
 core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t mode) const {
   const bool shared = (mode & S_IWGRP) != 0;
@@ -50,15 +48,16 @@ core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t m
   }
   std::string name = path(ask);
   const bool made = ::mkfifo(name.c_str(), mode) == 0;
-  // O_RDWR: the FIFO keeps a writer, so that poll(2) does not report a hang-up after each ring. A ringer still gets ENXIO once
-  // this process is gone, as both ends are gone then.
+  // O_RDWR: the FIFO keeps a writer, so that poll(2) does not report a hang-up after each ring. A ringer still gets
+  // ENXIO once this process is gone, as both ends are gone then.
   os::Fd fifo(made ? ::open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1);
   if (!fifo) {
     const int error = errno;
     if (made) {
       ::unlink(name.c_str());
     }
-    return tl::unexpected(core::StoreError{core::Trouble::refused, fmt::format("cannot create {}: {}", core::escaped(name), std::strerror(error))});
+    return tl::unexpected(core::StoreError{
+        core::Trouble::refused, fmt::format("cannot create {}: {}", core::escaped(name), std::strerror(error))});
   }
   if (shared) {
     ::fchmod(fifo.get(), mode);
@@ -72,7 +71,7 @@ Bells::Ring Bells::ring(core::AskId ask) const noexcept {
   if (!fifo) {
     return errno == ENXIO || errno == ENOENT ? Ring::nobody_listens : Ring::heard;
   }
-  struct stat found{};
+  struct stat found {};
   if (::fstat(fifo.get(), &found) == 0 && S_ISFIFO(found.st_mode)) {
     // A full pipe has rung already.
     [[maybe_unused]] const ssize_t written = ::write(fifo.get(), "", 1);
@@ -80,9 +79,7 @@ Bells::Ring Bells::ring(core::AskId ask) const noexcept {
   return Ring::heard;
 }
 
-void Bells::take_down(core::AskId ask) const noexcept {
-  ::unlink(path(ask).c_str());
-}
+void Bells::take_down(core::AskId ask) const noexcept { ::unlink(path(ask).c_str()); }
 
 void Bells::take_down_all() const noexcept {
   DIR* const folder = ::opendir(m_folder.c_str());

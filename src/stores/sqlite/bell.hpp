@@ -10,8 +10,8 @@
 
 namespace stores::sqlite {
 
-// All bells of one database file, in the folder `PATH-bells`. A path works for every process that shares the folder, across
-// containers too.
+// All bells of one database file, in the folder `PATH-bells`. A path works for every process that shares the folder,
+// across containers too.
 class Bells {
 public:
   explicit Bells(const std::string& database_path) : m_folder(database_path + "-bells") {}

@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sqlite3.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include "core/duration.hpp"
 #include "core/text.hpp"
@@ -58,7 +59,7 @@ core::Result<bool> Database::connect(Missing missing) {
     return true;
   }
   disconnect();
-  struct stat found{};
+  struct stat found {};
   const bool there = ::stat(m_path.c_str(), &found) == 0;
   if (!there && errno != ENOENT && errno != ENOTDIR) {
     return tl::unexpected(explain_no_access(m_path));
@@ -135,12 +136,16 @@ core::Result<void> Database::check_schema() {
   const int version = pragma("PRAGMA user_version");
   if (pragma("PRAGMA application_id") != application_id) {
     return tl::unexpected(StoreError{
-        Trouble::corrupt, fmt::format("{} is the database of another program; name another file with --store", core::escaped(m_path))});
+        Trouble::corrupt,
+        fmt::format("{} is the database of another program; name another file with --store", core::escaped(m_path))});
   }
   if (version > schema_version) {
     return tl::unexpected(
-        StoreError{Trouble::corrupt, fmt::format("{} was written by a newer lk (schema {}, this lk knows {}); update lk",
-                                                 core::escaped(m_path), version, schema_version)});
+        StoreError{Trouble::corrupt,
+                   fmt::format("{} was written by a newer lk (schema {}, this lk knows {}); update lk",
+                               core::escaped(m_path),
+                               version,
+                               schema_version)});
   }
   if (version < schema_version) {
     SQLite::Transaction transaction(*m_connection, SQLite::TransactionBehavior::IMMEDIATE);
@@ -150,15 +155,17 @@ core::Result<void> Database::check_schema() {
   return {};
 }
 
-// flock(2) on the file itself serialises its creators: SQLite uses byte locks (fcntl), which do not see it. Switching a new
-// file to WAL calls no busy handler, so that without this, processes that start at once would be told "database is locked".
+// flock(2) on the file itself serialises its creators: SQLite uses byte locks (fcntl), which do not see it. Switching a
+// new file to WAL calls no busy handler, so that without this, processes that start at once would be told "database is
+// locked".
 core::Result<void> Database::create() {
   const mode_t mode = file_mode(m_path);
   os::Fd file(::open(m_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (file) {
     ::fchmod(file.get(), mode);
   } else {
-    file.reset(::open(m_path.c_str(), O_RDWR | O_CLOEXEC));
+    // It is there, or it is a link to what is not there yet.
+    file.reset(::open(m_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode));
   }
   if (!file) {
     return tl::unexpected(errno == ENOSPC || errno == EDQUOT
@@ -205,8 +212,11 @@ SQLite::Statement& Database::statement(const char* text) {
 
 bool Database::moved() noexcept {
   int answer = 0;
-  return ::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK && answer != 0;
+  return ::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
+         answer != 0;
 }
+
+bool Database::is_read_only() noexcept { return ::sqlite3_db_readonly(m_connection->getHandle(), "main") == 1; }
 
 void Database::disconnect() noexcept {
   m_statements.clear();
@@ -236,13 +246,15 @@ int Database::on_commit(void* self, ::sqlite3* /*connection*/, const char* /*nam
 
 int Database::on_busy(void* self, int tries) {
   auto& database = *static_cast<Database*>(self);
-  const auto spent = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - database.m_verb_began);
+  const auto spent =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - database.m_verb_began);
   const std::chrono::microseconds left = database.op_timeout() - spent;
   if (left <= std::chrono::microseconds(0)) {
     return 0;
   }
   const auto span = jittered(std::min(first_pause * (1 << std::min(tries, 8)), longest_pause));
-  database.m_interrupted = pause(std::min(span, left), database.m_limits != nullptr ? database.m_limits->interrupt_fd : -1);
+  database.m_interrupted =
+      pause(std::min(span, left), database.m_limits != nullptr ? database.m_limits->interrupt_fd : -1);
   return database.m_interrupted ? 0 : 1;
 }
 
@@ -253,12 +265,17 @@ core::StoreError Database::translate(const SQLite::Exception& error) const {
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
       return m_interrupted ? StoreError{Trouble::interrupted, "interrupted"}
-                           : StoreError{Trouble::timed_out, fmt::format("another program kept the file {} locked for more than {}", file,
-                                                                       core::to_text(op_timeout()))};
+                           : StoreError{Trouble::timed_out,
+                                        fmt::format("another program kept the file {} locked for more than {}",
+                                                    file,
+                                                    core::to_text(op_timeout()))};
     case SQLITE_CORRUPT:
-      return {Trouble::corrupt, fmt::format("{} is damaged (\"{}\"); nothing was changed, move it away to start afresh", file, error.what())};
+      return {
+          Trouble::corrupt,
+          fmt::format("{} is damaged (\"{}\"); nothing was changed, move it away to start afresh", file, error.what())};
     case SQLITE_NOTADB:
-      return {Trouble::corrupt, fmt::format("{} is not a database; nothing was changed, name another file with --store", file)};
+      return {Trouble::corrupt,
+              fmt::format("{} is not a database; nothing was changed, name another file with --store", file)};
     case SQLITE_FULL:
       return {Trouble::full, fmt::format("no room to write {}", file)};
     case SQLITE_READONLY:
@@ -272,13 +289,18 @@ core::StoreError Database::translate(const SQLite::Exception& error) const {
       return told;
     }
     case SQLITE_IOERR: {
-      const int cause = m_connection ? ::sqlite3_system_errno(m_connection->getHandle()) : 0;
-      // A write that the file size limit or a quota cut short comes as an I/O error (ulimit -f, EDQUOT).
-      if ((error.getExtendedErrorCode() == SQLITE_IOERR_WRITE && (cause == EFBIG || cause == ENOSPC || cause == EDQUOT)) ||
-          error.getExtendedErrorCode() == SQLITE_IOERR_SHMSIZE) {
+      // The file size limit (ulimit -f) cuts a write short, and SQLite calls that an I/O error.
+      rlimit size{};
+      const bool limited = ::getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY;
+      const int code = error.getExtendedErrorCode();
+      if (code == SQLITE_IOERR_SHMSIZE || (code == SQLITE_IOERR_WRITE && limited)) {
         return {Trouble::full, fmt::format("no room to write {} (disk, quota or file size limit)", file)};
       }
-      return {Trouble::unreachable, fmt::format("cannot read or write {}: {}", file, error.what())};
+      StoreError told = explain_no_access(m_path);
+      if (told.what == Trouble::unreachable) {
+        told.detail = fmt::format("cannot read or write {}: {}", file, error.what());
+      }
+      return told;
     }
     default:
       return {Trouble::corrupt, fmt::format("{}: {}", file, error.what())};

@@ -21,8 +21,8 @@ public:
   const std::string& path() const noexcept { return m_path; }
 
   enum class Missing { create, leave };
-  // Begins a verb: op_timeout counts from here. Connects if need be, and again where the file was removed or replaced since.
-  // false: there is no file, and none was wanted.
+  // Begins a verb: op_timeout counts from here. Connects if need be, and again where the file was removed or replaced
+  // since. false: there is no file, and none was wanted.
   core::Result<bool> connect(Missing missing);
   SQLite::Database& operator*() noexcept { return *m_connection; }
   // The statement for this text, prepared at its first use of this connection and reset before each further one.
@@ -30,6 +30,8 @@ public:
 
   // Whether the path leads to another file than the one that is open: what is written to it now, nobody will see.
   bool moved() noexcept;
+  // The file can be read but not written by us.
+  bool is_read_only() noexcept;
   bool is_connected() const noexcept { return m_connection != nullptr; }
   void disconnect() noexcept;
 

@@ -40,15 +40,24 @@ struct NetworkFileSystem {
 
 // statfs(2) and linux/magic.h; where several machines may mount the same files.
 constexpr std::array network_file_systems{
-    NetworkFileSystem{0x6969, "NFS"},          NetworkFileSystem{0x517b, "SMB"},
-    NetworkFileSystem{0xfe534d42, "SMB"},      NetworkFileSystem{0xff534d42, "SMB"},
-    NetworkFileSystem{0x01021997, "9p"},       NetworkFileSystem{0x786f4256, "vboxsf"},
-    NetworkFileSystem{0xbacbacbc, "vmhgfs"},   NetworkFileSystem{0x5346414f, "AFS"},
-    NetworkFileSystem{0x6b414653, "AFS"},      NetworkFileSystem{0x73757245, "Coda"},
-    NetworkFileSystem{0x564c, "NCP"},          NetworkFileSystem{0x00c36400, "Ceph"},
-    NetworkFileSystem{0x0bd00bd0, "Lustre"},   NetworkFileSystem{0x47504653, "GPFS"},
-    NetworkFileSystem{0x01161970, "GFS2"},     NetworkFileSystem{0x7461636f, "OCFS2"},
-    NetworkFileSystem{0x19830326, "BeeGFS"},   NetworkFileSystem{0x013111a8, "IBRIX"},
+    NetworkFileSystem{0x6969, "NFS"},
+    NetworkFileSystem{0x517b, "SMB"},
+    NetworkFileSystem{0xfe534d42, "SMB"},
+    NetworkFileSystem{0xff534d42, "SMB"},
+    NetworkFileSystem{0x01021997, "9p"},
+    NetworkFileSystem{0x786f4256, "vboxsf"},
+    NetworkFileSystem{0xbacbacbc, "vmhgfs"},
+    NetworkFileSystem{0x5346414f, "AFS"},
+    NetworkFileSystem{0x6b414653, "AFS"},
+    NetworkFileSystem{0x73757245, "Coda"},
+    NetworkFileSystem{0x564c, "NCP"},
+    NetworkFileSystem{0x00c36400, "Ceph"},
+    NetworkFileSystem{0x0bd00bd0, "Lustre"},
+    NetworkFileSystem{0x47504653, "GPFS"},
+    NetworkFileSystem{0x01161970, "GFS2"},
+    NetworkFileSystem{0x7461636f, "OCFS2"},
+    NetworkFileSystem{0x19830326, "BeeGFS"},
+    NetworkFileSystem{0x013111a8, "IBRIX"},
 };
 constexpr std::uint32_t fuse_magic = 0x65735546;
 
@@ -56,7 +65,7 @@ constexpr std::uint32_t fuse_magic = 0x65735546;
 constexpr std::array<std::string_view, 3> local_fuse_types{"fuseblk", "fuse.fuse-overlayfs", "fuse.bindfs"};
 
 std::uint64_t mount_id(const std::string& path) {
-  struct statx found{};
+  struct statx found {};
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &found) != 0 || (found.stx_mask & STATX_MNT_ID) == 0) {
     return 0;
   }
@@ -87,24 +96,30 @@ std::string mounted_type(std::uint64_t id) {
 }
 
 core::Result<void> check_file_system(const std::string& folder) {
-  struct statfs found{};
+  struct statfs found {};
   if (::statfs(folder.c_str(), &found) != 0) {
     return {};  // opening the file will say why
   }
   const auto magic = static_cast<std::uint32_t>(found.f_type);
   const auto known = std::ranges::find(network_file_systems, magic, &NetworkFileSystem::magic);
   if (known != network_file_systems.end()) {
-    return tl::unexpected(StoreError{
-        Trouble::misconfigured, fmt::format("{} is on a network file system ({}), where SQLite's locks do not hold: {}",
-                                            core::escaped(folder), known->name, way_out)});
+    return tl::unexpected(
+        StoreError{Trouble::misconfigured,
+                   fmt::format("{} is on a network file system ({}), where SQLite's locks do not hold: {}",
+                               core::escaped(folder),
+                               known->name,
+                               way_out)});
   }
   if (magic == fuse_magic) {
     const std::string type = mounted_type(mount_id(folder));
     if (std::ranges::find(local_fuse_types, type) == local_fuse_types.end()) {
       return tl::unexpected(StoreError{
           Trouble::misconfigured,
-          fmt::format("{} is on a file system that other machines may share ({}), where SQLite's locks may not hold: {}",
-                      core::escaped(folder), type.empty() ? "FUSE" : core::escaped(type), way_out)});
+          fmt::format(
+              "{} is on a file system that other machines may share ({}), where SQLite's locks may not hold: {}",
+              core::escaped(folder),
+              type.empty() ? "FUSE" : core::escaped(type),
+              way_out)});
     }
   }
   return {};
@@ -118,12 +133,15 @@ core::Result<void> make_folder(const std::string& path) {
     const std::string part = folder.substr(0, slash);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
       const int error = errno;
-      struct stat found{};
+      struct stat found {};
       if (::stat(part.c_str(), &found) != 0) {
         const bool denied = error == EACCES || error == EPERM || error == EROFS;
-        return tl::unexpected(StoreError{
-            error == ENOSPC || error == EDQUOT ? Trouble::full : denied ? Trouble::refused : Trouble::misconfigured,
-            fmt::format("cannot create the folder {}: {}; name another file with --store", core::escaped(part), std::strerror(error))});
+        return tl::unexpected(StoreError{error == ENOSPC || error == EDQUOT ? Trouble::full
+                                         : denied                           ? Trouble::refused
+                                                                            : Trouble::misconfigured,
+                                         fmt::format("cannot create the folder {}: {}; name another file with --store",
+                                                     core::escaped(part),
+                                                     std::strerror(error))});
       }
     }
     if (slash == std::string::npos) {
@@ -133,7 +151,7 @@ core::Result<void> make_folder(const std::string& path) {
 }
 
 mode_t file_mode(const std::string& path) {
-  struct stat folder{};
+  struct stat folder {};
   constexpr mode_t shared = S_ISGID | S_IWGRP;
   return ::stat(folder_of(path).c_str(), &folder) == 0 && (folder.st_mode & shared) == shared ? 0660 : 0600;
 }
@@ -143,7 +161,7 @@ core::Result<void> check_location(const std::string& path) {
   if (auto checked = check_file_system(folder); !checked) {
     return checked;
   }
-  struct stat link{};
+  struct stat link {};
   if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
     // SQLite follows the link and keeps -wal and -shm beside the file it leads to.
     const std::unique_ptr<char, void (*)(void*)> target(::realpath(path.c_str(), nullptr), &std::free);
@@ -152,18 +170,20 @@ core::Result<void> check_location(const std::string& path) {
   const std::uint64_t file_mount = mount_id(path);
   const std::uint64_t folder_mount = mount_id(folder);
   if (file_mount != 0 && folder_mount != 0 && file_mount != folder_mount) {
-    return tl::unexpected(StoreError{
-        Trouble::misconfigured,
-        fmt::format("{} is mounted alone, without its folder: two containers would each have locks of their own; mount the folder instead",
-                    core::escaped(path))});
+    return tl::unexpected(StoreError{Trouble::misconfigured,
+                                     fmt::format("{} is mounted alone, without its folder: two containers would each "
+                                                 "have locks of their own; mount the folder instead",
+                                                 core::escaped(path))});
   }
   return {};
 }
 
 core::StoreError explain_no_access(const std::string& path) {
-  const auto owner = [](const struct stat& found) { return fmt::format("owner uid {}, mode {:04o}", found.st_uid, found.st_mode & 07777); };
+  const auto owner = [](const struct stat& found) {
+    return fmt::format("owner uid {}, mode {:04o}", found.st_uid, found.st_mode & 07777);
+  };
   const std::string folder = folder_of(path);
-  struct stat found{};
+  struct stat found {};
   if (::stat(folder.c_str(), &found) != 0) {
     const int error = errno;
     return {error == EACCES ? Trouble::refused : Trouble::misconfigured,
@@ -176,7 +196,8 @@ core::StoreError explain_no_access(const std::string& path) {
     if (errno == EROFS) {
       return {Trouble::refused, fmt::format("{} is on a read-only file system", core::escaped(folder))};
     }
-    return {Trouble::refused, fmt::format("no permission to write in the folder {} ({})", core::escaped(folder), owner(found))};
+    return {Trouble::refused,
+            fmt::format("no permission to write in the folder {} ({})", core::escaped(folder), owner(found))};
   }
   for (const char* const suffix : {"", "-wal", "-shm"}) {
     const std::string file = path + suffix;
@@ -187,7 +208,8 @@ core::StoreError explain_no_access(const std::string& path) {
       return {Trouble::misconfigured, fmt::format("{} is not a regular file", core::escaped(file))};
     }
     if (::access(file.c_str(), R_OK | W_OK) != 0) {
-      return {Trouble::refused, fmt::format("no permission to read and write {} ({})", core::escaped(file), owner(found))};
+      return {Trouble::refused,
+              fmt::format("no permission to read and write {} ({})", core::escaped(file), owner(found))};
     }
   }
   return {Trouble::unreachable, fmt::format("cannot open {}", core::escaped(path))};

@@ -33,20 +33,17 @@ constexpr Millis others_ask_again{5000};
 // An expired row stays this long for its own claim to renew, then any grant sweeps it.
 constexpr Millis swept_after{10'000};
 
-// Whoever opens the file while nobody else has it open reads the whole log (SQLite rebuilds its index then): 3 us for each of
-// the four pages that an exec leaves in it, against 1.5 ms for copying the log. 64 pages are where the sum is smallest.
+// Whoever opens the file while nobody else has it open reads the whole log (SQLite rebuilds its index then): 3 us for
+// each of the four pages that an exec leaves in it, against 1.5 ms for copying the log. 64 pages are where the sum is
+// smallest.
 constexpr std::int64_t log_worth_copying = 64 * (1024 + 24);
 
 // How far two readings of (wall clock - boot clock) may lie apart within one boot: a container manager may give each
 // container a boot id of its own, and this tells such a neighbour from a reboot.
 constexpr Micros same_boot{2'000'000};
 
-std::int64_t signed_ask(core::AskId ask) {
-  return static_cast<std::int64_t>(ask.value);
-}
-core::AskId unsigned_ask(std::int64_t column) {
-  return {static_cast<std::uint64_t>(column)};
-}
+std::int64_t signed_ask(core::AskId ask) { return static_cast<std::int64_t>(ask.value); }
+core::AskId unsigned_ask(std::int64_t column) { return {static_cast<std::uint64_t>(column)}; }
 
 struct HolderRow {
   core::Held held;
@@ -69,22 +66,12 @@ struct PlaceRow {
   core::Who who;
 };
 
-core::Instant instant(std::int64_t microseconds) {
-  return core::Instant(Micros(microseconds));
-}
-std::int64_t number(core::Instant time) {
-  return time.time_since_epoch().count();
-}
-std::int64_t number(core::WallTime time) {
-  return time.time_since_epoch().count();
-}
-Millis millis(Micros span) {
-  return std::chrono::duration_cast<Millis>(span);
-}
+core::Instant instant(std::int64_t microseconds) { return core::Instant(Micros(microseconds)); }
+std::int64_t number(core::Instant time) { return time.time_since_epoch().count(); }
+std::int64_t number(core::WallTime time) { return time.time_since_epoch().count(); }
+Millis millis(Micros span) { return std::chrono::duration_cast<Millis>(span); }
 // A holder that has 0.4 ms left is held for one more millisecond, not for none.
-Millis millis_up(Micros span) {
-  return std::max(std::chrono::ceil<Millis>(span), Millis(0));
-}
+Millis millis_up(Micros span) { return std::max(std::chrono::ceil<Millis>(span), Millis(0)); }
 
 // The head is there when the holder's time ends; the others come a second later, in case all before them are dead.
 Millis asks_again_in(std::size_t ahead, std::optional<Millis> holder_left, Millis patience) {
@@ -96,15 +83,20 @@ Millis asks_again_in(std::size_t ahead, std::optional<Millis> holder_left, Milli
 }
 
 constexpr const char* holder_columns =
-    "key, owner, ask, fence, durable, ttl, expires, since, since_wall, realm, lk_pid, lk_started, guardian_pid, guardian_started, "
+    "key, owner, ask, fence, durable, ttl, expires, since, since_wall, realm, lk_pid, lk_started, guardian_pid, "
+    "guardian_started, "
     "child_pid, child_started, host, user, pid, command, note";
 
 constexpr const char* place_columns =
-    "number, owner, ask, lapses, since, since_wall, until, bell, realm, lk_pid, lk_started, host, user, pid, command, note";
+    "number, owner, ask, lapses, since, since_wall, until, bell, realm, lk_pid, lk_started, host, user, pid, command, "
+    "note";
 
 core::Who read_who(SQLite::Statement& row, int first) {
-  return {row.getColumn(first).getString(), row.getColumn(first + 1).getString(), row.getColumn(first + 2).getInt64(),
-          row.getColumn(first + 3).getString(), row.getColumn(first + 4).getString()};
+  return {row.getColumn(first).getString(),
+          row.getColumn(first + 1).getString(),
+          row.getColumn(first + 2).getInt64(),
+          row.getColumn(first + 3).getString(),
+          row.getColumn(first + 4).getString()};
 }
 
 std::optional<core::ProcessId> read_process(SQLite::Statement& row, int first) {
@@ -115,15 +107,22 @@ std::optional<core::ProcessId> read_process(SQLite::Statement& row, int first) {
 }
 
 HolderRow read_holder(SQLite::Statement& row) {
-  HolderRow holder{{core::Owner::stored(row.getColumn(1).getString()), unsigned_ask(row.getColumn(2).getInt64()),
-                    core::Fence{row.getColumn(3).getInt64()}, read_who(row, 16), row.getColumn(4).getInt() != 0, std::nullopt,
-                    std::nullopt, std::nullopt},
+  HolderRow holder{{core::Owner::stored(row.getColumn(1).getString()),
+                    unsigned_ask(row.getColumn(2).getInt64()),
+                    core::Fence{row.getColumn(3).getInt64()},
+                    read_who(row, 16),
+                    row.getColumn(4).getInt() != 0,
+                    std::nullopt,
+                    std::nullopt,
+                    std::nullopt},
                    instant(row.getColumn(6).getInt64()),
                    Millis(row.getColumn(5).getInt64()),
                    std::nullopt};
   if (!row.getColumn(9).isNull()) {
-    holder.keepers = core::Keepers{row.getColumn(9).getString(), {row.getColumn(10).getInt64(), row.getColumn(11).getInt64()},
-                                   read_process(row, 12), read_process(row, 14)};
+    holder.keepers = core::Keepers{row.getColumn(9).getString(),
+                                   {row.getColumn(10).getInt64(), row.getColumn(11).getInt64()},
+                                   read_process(row, 12),
+                                   read_process(row, 14)};
   }
   return holder;
 }
@@ -183,7 +182,8 @@ public:
       : m_clock(clock), m_database(std::move(path), options.durable, options.limits) {}
 
   core::Result<core::Answer> acquire(const core::Ask& ask) override;
-  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>& keepers) override;
+  core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl,
+                                    const std::optional<core::Keepers>& keepers) override;
   core::Result<core::Released> release(const core::Claim& claim, std::optional<core::Fence> fence) override;
   core::Result<core::Released> leave(const core::Claim& claim, Millis after) override;
   core::Result<core::Eviction> evict(const core::Key& key, const core::Occupant& seen) override;
@@ -241,7 +241,8 @@ private:
   };
   core::Result<core::Answer> ask_once(const core::Ask& ask, Ring& ring);
   std::optional<core::Answer> still_queued(const core::Ask& ask);
-  core::Result<core::Released> end_grant(const core::Claim& claim, std::optional<core::Fence> fence, std::optional<Millis> leave_after);
+  core::Result<core::Released> end_grant(const core::Claim& claim, std::optional<core::Fence> fence,
+                                         std::optional<Millis> leave_after);
 
   const Bells& bells();
 
@@ -271,6 +272,10 @@ core::Result<T> SqliteStore::write(Database::Missing missing, T otherwise, Body 
       if (m_database.moved()) {
         continue;
       }
+      // SQLite turns the transaction of a connection that cannot write into a reading one, without a word.
+      if (m_database.is_read_only()) {
+        return tl::unexpected(explain_no_access(m_database.path()));
+      }
       T answer = body(settle());
       transaction.commit();
       return answer;
@@ -278,8 +283,9 @@ core::Result<T> SqliteStore::write(Database::Missing missing, T otherwise, Body 
       return tl::unexpected(m_database.translate(error));
     }
   }
-  return tl::unexpected(core::StoreError{
-      core::Trouble::unreachable, fmt::format("{} keeps being replaced by another file", core::escaped(m_database.path()))});
+  return tl::unexpected(
+      core::StoreError{core::Trouble::unreachable,
+                       fmt::format("{} keeps being replaced by another file", core::escaped(m_database.path()))});
 }
 
 template <class T, class Body>
@@ -316,8 +322,8 @@ SqliteStore::Now SqliteStore::look() {
   return now;
 }
 
-// After a reboot the boot clock started again: exec grants and places died with the machine, durable grants go on by the
-// wall clock, never for longer than their ttl.
+// After a reboot the boot clock started again: exec grants and places died with the machine, durable grants go on by
+// the wall clock, never for longer than their ttl.
 SqliteStore::Now SqliteStore::settle() {
   Now now = look();
   if (now.rebooted) {
@@ -359,7 +365,8 @@ bool SqliteStore::is_dead(const HolderRow& row, const Now& now) {
     return false;
   }
   const core::Keepers& keepers = *row.keepers;
-  return gone(keepers.lk, keepers.realm) && gone(*keepers.guardian, keepers.realm) && gone(*keepers.child, keepers.realm);
+  return gone(keepers.lk, keepers.realm) && gone(*keepers.guardian, keepers.realm) &&
+         gone(*keepers.child, keepers.realm);
 }
 
 bool SqliteStore::is_dead(const PlaceRow& row, const Now& now) {
@@ -415,7 +422,8 @@ void SqliteStore::drop(const core::Key& key, const PlaceRow& place) {
 }
 
 std::optional<PlaceRow> SqliteStore::head(const core::Key& key, const Now& now) {
-  static const std::string text = fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number LIMIT 1", place_columns);
+  static const std::string text =
+      fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number LIMIT 1", place_columns);
   while (true) {
     SQLite::Statement& query = m_database.statement(text.c_str());
     query.bind(1, key.text());
@@ -433,8 +441,9 @@ std::optional<PlaceRow> SqliteStore::head(const core::Key& key, const Now& now) 
 
 core::Fence SqliteStore::grant(const core::Ask& ask, const Now& now) {
   const core::Fence fence{std::max(now.fence.value + 1, number(now.wall))};
-  static const std::string text =
-      fmt::format("INSERT OR REPLACE INTO holder ({}, expires_wall) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", holder_columns);
+  static const std::string text = fmt::format(
+      "INSERT OR REPLACE INTO holder ({}, expires_wall) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      holder_columns);
   SQLite::Statement& insert = m_database.statement(text.c_str());
   insert.bind(1, ask.claim.key.text());
   insert.bind(2, ask.claim.owner.bytes());
@@ -453,10 +462,11 @@ core::Fence SqliteStore::grant(const core::Ask& ask, const Now& now) {
   return fence;
 }
 
-// A few per grant, round and round, keep a file of millions of one-off keys at a few pages. A grant whose lk is merely stopped is
-// left to it. The fence and the place reached are one write.
+// A few per grant, round and round, keep a file of millions of one-off keys at a few pages. A grant whose lk is merely
+// stopped is left to it. The fence and the place reached are one write.
 void SqliteStore::sweep_and_mark(core::Fence fence, const Now& now) {
-  static const std::string text = fmt::format("SELECT {} FROM holder WHERE key > ? ORDER BY key LIMIT 4", holder_columns);
+  static const std::string text =
+      fmt::format("SELECT {} FROM holder WHERE key > ? ORDER BY key LIMIT 4", holder_columns);
   SQLite::Statement& query = m_database.statement(text.c_str());
   query.bind(1, now.swept);
   std::vector<std::string> old;
@@ -465,8 +475,8 @@ void SqliteStore::sweep_and_mark(core::Fence fence, const Now& now) {
   for (; query.executeStep(); ++looked_at) {
     reached = query.getColumn(0).getString();
     const HolderRow row = read_holder(query);
-    if (row.expires <= now.boot - swept_after &&
-        (!row.keepers || gone(row.keepers->lk, row.keepers->realm) || row.expires <= now.boot - std::chrono::hours(24))) {
+    if (row.expires <= now.boot - swept_after && (!row.keepers || gone(row.keepers->lk, row.keepers->realm) ||
+                                                  row.expires <= now.boot - std::chrono::hours(24))) {
       old.push_back(reached);
     }
   }
@@ -512,162 +522,172 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
 }
 
 core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& ring) {
-  return write<core::Answer>(Database::Missing::create, core::Busy{Millis(0), core::Promised{}, false}, [&](const Now& now) -> core::Answer {
-    const core::Key& key = ask.claim.key;
-    std::optional<HolderRow> current = holder(key, now);
-    if (current && current->held.owner == ask.claim.owner && current->held.ask == ask.claim.ask) {
-      // Asked again after a lost reply: the ttl restarts, the grant is the same.
-      const core::Fence fence = *current->held.fence;
-      SQLite::Statement again(*m_database, "UPDATE holder SET expires = ?, expires_wall = ?, ttl = ? WHERE key = ?");
-      again.bind(1, number(now.boot + ask.ttl));
-      again.bind(2, number(now.wall + ask.ttl));
-      again.bind(3, static_cast<std::int64_t>(ask.ttl.count()));
-      again.bind(4, key.text());
-      again.exec();
-      return core::Granted{fence, true};
-    }
-
-    const std::optional<PlaceRow> first = head(key, now);
-    const auto is_mine = [&](const PlaceRow& place) { return place.ask == ask.claim.ask && place.owner == ask.claim.owner; };
-    if (!current && (!first || is_mine(*first))) {
-      if (first) {
-        SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
-        remove.bind(1, key.text());
-        remove.bind(2, first->number);
-        remove.exec();
-        // From now on the next one is to look after the holder as often as a head does.
-        ring.whom = belled(head(key, now));
-      }
-      return core::Granted{grant(ask, now), false};
-    }
-
-    const auto by = [&]() -> core::Occupant {
-      if (current) {
-        return shown(std::move(*current), now);
-      }
-      return core::Promised{first->who, std::max(millis(now.boot - first->since), Millis(0))};
-    };
-    const std::optional<Millis> holder_left = current ? std::optional(millis_up(current->expires - now.boot)) : std::nullopt;
-
-    // Where am I, and who before me let his place lapse?
-    std::size_t ahead = 0;
-    std::optional<std::int64_t> mine;
-    std::vector<PlaceRow> lapsed;
-    {
-      static const std::string text = fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number", place_columns);
-      SQLite::Statement& query = m_database.statement(text.c_str());
-      query.bind(1, key.text());
-      while (!mine && query.executeStep()) {
-        const core::AskId its_ask = unsigned_ask(query.getColumn(2).getInt64());
-        if (instant(query.getColumn(3).getInt64()) <= now.boot) {
-          lapsed.push_back(read_place(query));
-        } else if (its_ask == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
-          mine = query.getColumn(0).getInt64();
-        } else {
-          ++ahead;
+  return write<core::Answer>(
+      Database::Missing::create, core::Busy{Millis(0), core::Promised{}, false}, [&](const Now& now) -> core::Answer {
+        const core::Key& key = ask.claim.key;
+        std::optional<HolderRow> current = holder(key, now);
+        if (current && current->held.owner == ask.claim.owner && current->held.ask == ask.claim.ask) {
+          // Asked again after a lost reply: the ttl restarts, the grant is the same.
+          const core::Fence fence = *current->held.fence;
+          SQLite::Statement again(*m_database,
+                                  "UPDATE holder SET expires = ?, expires_wall = ?, ttl = ? WHERE key = ?");
+          again.bind(1, number(now.boot + ask.ttl));
+          again.bind(2, number(now.wall + ask.ttl));
+          again.bind(3, static_cast<std::int64_t>(ask.ttl.count()));
+          again.bind(4, key.text());
+          again.exec();
+          return core::Granted{fence, true};
         }
-      }
-      query.reset();
-    }
-    for (const PlaceRow& place : lapsed) {
-      drop(key, place);
-    }
 
-    if (!mine && (ask.patience <= Millis(0) || (ask.max_waiting && ahead >= *ask.max_waiting))) {
-      if (!current) {
-        ring = {belled(first), true};
-      }
-      return core::Busy{holder_left.value_or(second_asks_again), by(), ask.patience > Millis(0)};
-    }
+        const std::optional<PlaceRow> first = head(key, now);
+        const auto is_mine = [&](const PlaceRow& place) {
+          return place.ask == ask.claim.ask && place.owner == ask.claim.owner;
+        };
+        if (!current && (!first || is_mine(*first))) {
+          if (first) {
+            SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
+            remove.bind(1, key.text());
+            remove.bind(2, first->number);
+            remove.exec();
+            // From now on the next one is to look after the holder as often as a head does.
+            ring.whom = belled(head(key, now));
+          }
+          return core::Granted{grant(ask, now), false};
+        }
 
-    const core::Instant lapses = now.boot + ask.patience;
-    const auto until = ask.wait_left ? std::optional(now.boot + *ask.wait_left) : std::nullopt;
-    if (mine) {
-      if (ask.patience > Millis(0)) {
-        SQLite::Statement& stay = m_database.statement("UPDATE place SET lapses = ? WHERE key = ? AND number = ?");
-        stay.bind(1, number(lapses));
-        stay.bind(2, key.text());
-        stay.bind(3, *mine);
-        stay.exec();
-      }
-    } else {
-      static const std::string text = fmt::format(
-          "INSERT INTO place (key, {}) VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM place WHERE key = ?1),"
-          "?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
-          place_columns);
-      SQLite::Statement& join = m_database.statement(text.c_str());
-      join.bind(1, key.text());
-      join.bind(2, ask.claim.owner.bytes());
-      join.bind(3, signed_ask(ask.claim.ask));
-      join.bind(4, number(lapses));
-      join.bind(5, number(now.boot));
-      join.bind(6, number(now.wall));
-      if (until) {
-        join.bind(7, number(*until));
-      } else {
-        join.bind(7);
-      }
-      join.bind(8, m_belled == ask.claim.ask ? 1 : 0);
-      if (ask.keepers) {
-        join.bind(9, ask.keepers->realm);
-        bind_process(join, 10, ask.keepers->lk);
-      } else {
-        join.bind(9);
-        bind_process(join, 10, std::nullopt);
-      }
-      bind_who(join, 12, ask.who);
-      join.exec();
-    }
+        const auto by = [&]() -> core::Occupant {
+          if (current) {
+            return shown(std::move(*current), now);
+          }
+          return core::Promised{first->who, std::max(millis(now.boot - first->since), Millis(0))};
+        };
+        const std::optional<Millis> holder_left =
+            current ? std::optional(millis_up(current->expires - now.boot)) : std::nullopt;
 
-    // A free lock whose head does not come: its holder expired or crashed and nobody rang, or the head is dead.
-    if (!current) {
-      ring = {belled(first), true};
-    }
-    const Millis again = asks_again_in(ahead, holder_left, ask.patience);
-    return core::Queued{ahead, again, by()};
-  });
+        // Where am I, and who before me let his place lapse?
+        std::size_t ahead = 0;
+        std::optional<std::int64_t> mine;
+        std::vector<PlaceRow> lapsed;
+        {
+          static const std::string text =
+              fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number", place_columns);
+          SQLite::Statement& query = m_database.statement(text.c_str());
+          query.bind(1, key.text());
+          while (!mine && query.executeStep()) {
+            const core::AskId its_ask = unsigned_ask(query.getColumn(2).getInt64());
+            if (instant(query.getColumn(3).getInt64()) <= now.boot) {
+              lapsed.push_back(read_place(query));
+            } else if (its_ask == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
+              mine = query.getColumn(0).getInt64();
+            } else {
+              ++ahead;
+            }
+          }
+          query.reset();
+        }
+        for (const PlaceRow& place : lapsed) {
+          drop(key, place);
+        }
+
+        if (!mine && (ask.patience <= Millis(0) || (ask.max_waiting && ahead >= *ask.max_waiting))) {
+          if (!current) {
+            ring = {belled(first), true};
+          }
+          return core::Busy{holder_left.value_or(second_asks_again), by(), ask.patience > Millis(0)};
+        }
+
+        const core::Instant lapses = now.boot + ask.patience;
+        const auto until = ask.wait_left ? std::optional(now.boot + *ask.wait_left) : std::nullopt;
+        if (mine) {
+          if (ask.patience > Millis(0)) {
+            SQLite::Statement& stay = m_database.statement("UPDATE place SET lapses = ? WHERE key = ? AND number = ?");
+            stay.bind(1, number(lapses));
+            stay.bind(2, key.text());
+            stay.bind(3, *mine);
+            stay.exec();
+          }
+        } else {
+          static const std::string text = fmt::format(
+              "INSERT INTO place (key, {}) VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM place WHERE key = ?1),"
+              "?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
+              place_columns);
+          SQLite::Statement& join = m_database.statement(text.c_str());
+          join.bind(1, key.text());
+          join.bind(2, ask.claim.owner.bytes());
+          join.bind(3, signed_ask(ask.claim.ask));
+          join.bind(4, number(lapses));
+          join.bind(5, number(now.boot));
+          join.bind(6, number(now.wall));
+          if (until) {
+            join.bind(7, number(*until));
+          } else {
+            join.bind(7);
+          }
+          join.bind(8, m_belled == ask.claim.ask ? 1 : 0);
+          if (ask.keepers) {
+            join.bind(9, ask.keepers->realm);
+            bind_process(join, 10, ask.keepers->lk);
+          } else {
+            join.bind(9);
+            bind_process(join, 10, std::nullopt);
+          }
+          bind_who(join, 12, ask.who);
+          join.exec();
+        }
+
+        // A free lock whose head does not come: its holder expired or crashed and nobody rang, or the head is dead.
+        if (!current) {
+          ring = {belled(first), true};
+        }
+        const Millis again = asks_again_in(ahead, holder_left, ask.patience);
+        return core::Queued{ahead, again, by()};
+      });
 }
 
 std::optional<core::Answer> SqliteStore::still_queued(const core::Ask& ask) {
-  const auto answer = read<std::optional<core::Answer>>(std::nullopt, [&](const Now& now) -> std::optional<core::Answer> {
-    if (now.rebooted) {
-      return std::nullopt;
-    }
-    std::optional<HolderRow> current = holder(ask.claim.key, now);
-    if (!current) {
-      return std::nullopt;
-    }
-    SQLite::Statement& query = m_database.statement("SELECT ask, owner, lapses FROM place WHERE key = ? ORDER BY number");
-    query.bind(1, ask.claim.key.text());
-    std::size_t ahead = 0;
-    bool found = false;
-    while (!found && query.executeStep()) {
-      const core::Instant lapses = instant(query.getColumn(2).getInt64());
-      if (unsigned_ask(query.getColumn(0).getInt64()) == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
-        // Half the patience is left for the next ask to come late.
-        if (lapses - now.boot < ask.patience / 2) {
-          break;
+  const auto answer =
+      read<std::optional<core::Answer>>(std::nullopt, [&](const Now& now) -> std::optional<core::Answer> {
+        if (now.rebooted) {
+          return std::nullopt;
         }
-        found = true;
-      } else if (lapses <= now.boot) {
-        break;
-      } else {
-        ++ahead;
-      }
-    }
-    query.reset();
-    if (!found) {
-      return std::nullopt;
-    }
-    const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask.patience);
-    return core::Queued{ahead, again, shown(std::move(*current), now)};
-  });
+        std::optional<HolderRow> current = holder(ask.claim.key, now);
+        if (!current) {
+          return std::nullopt;
+        }
+        SQLite::Statement& query =
+            m_database.statement("SELECT ask, owner, lapses FROM place WHERE key = ? ORDER BY number");
+        query.bind(1, ask.claim.key.text());
+        std::size_t ahead = 0;
+        bool found = false;
+        while (!found && query.executeStep()) {
+          const core::Instant lapses = instant(query.getColumn(2).getInt64());
+          if (unsigned_ask(query.getColumn(0).getInt64()) == ask.claim.ask &&
+              query.getColumn(1).getString() == ask.claim.owner.bytes()) {
+            // Half the patience is left for the next ask to come late.
+            if (lapses - now.boot < ask.patience / 2) {
+              break;
+            }
+            found = true;
+          } else if (lapses <= now.boot) {
+            break;
+          } else {
+            ++ahead;
+          }
+        }
+        query.reset();
+        if (!found) {
+          return std::nullopt;
+        }
+        const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask.patience);
+        return core::Queued{ahead, again, shown(std::move(*current), now)};
+      });
   return answer ? *answer : std::nullopt;
 }
 
 // --- renew, release, leave, evict -----------------------------------------------------------------------------------
 
-core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis ttl, const std::optional<core::Keepers>& keepers) {
+core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis ttl,
+                                               const std::optional<core::Keepers>& keepers) {
   // Who was granted in a file that is no longer there has lost, even if a copy of it took its place.
   if (m_database.is_connected() && m_database.moved()) {
     m_database.disconnect();
@@ -686,16 +706,18 @@ core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis 
       return core::Renewal::gone;
     }
     const core::Instant expires = std::max(expired ? now.boot : row->expires, now.boot + ttl);
-    SQLite::Statement& prolong = m_database.statement("UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?) WHERE key = ?");
+    SQLite::Statement& prolong =
+        m_database.statement("UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?) WHERE key = ?");
     prolong.bind(1, number(expires));
     prolong.bind(2, number(now.wall + (expires - now.boot)));
     prolong.bind(3, static_cast<std::int64_t>(ttl.count()));
     prolong.bind(4, claim.key.text());
     prolong.exec();
     if (keepers) {
-      SQLite::Statement replace(*m_database,
-                                "UPDATE holder SET realm = ?, lk_pid = ?, lk_started = ?, guardian_pid = ?, guardian_started = ?, "
-                                "child_pid = ?, child_started = ? WHERE key = ?");
+      SQLite::Statement replace(
+          *m_database,
+          "UPDATE holder SET realm = ?, lk_pid = ?, lk_started = ?, guardian_pid = ?, guardian_started = ?, "
+          "child_pid = ?, child_started = ? WHERE key = ?");
       bind_keepers(replace, 1, keepers);
       replace.bind(8, claim.key.text());
       replace.exec();
@@ -751,10 +773,11 @@ core::Result<core::Released> SqliteStore::end_grant(const core::Claim& claim, st
 }
 
 void SqliteStore::set_end(const core::Key& key, const Now& now, Millis after) {
-  SQLite::Statement set_end(*m_database,
-                            "UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?), realm = NULL, lk_pid = NULL, "
-                            "lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, child_pid = NULL, child_started = NULL "
-                            "WHERE key = ?");
+  SQLite::Statement set_end(
+      *m_database,
+      "UPDATE holder SET expires = ?, expires_wall = ?, ttl = max(ttl, ?), realm = NULL, lk_pid = NULL, "
+      "lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, child_pid = NULL, child_started = NULL "
+      "WHERE key = ?");
   set_end.bind(1, number(now.boot + after));
   set_end.bind(2, number(now.wall + after));
   set_end.bind(3, static_cast<std::int64_t>(after.count()));
@@ -764,8 +787,9 @@ void SqliteStore::set_end(const core::Key& key, const Now& now, Millis after) {
 
 // Whether there was a place that had not lapsed.
 bool SqliteStore::leave_line(const core::Claim& claim, const Now& now) {
-  SQLite::Statement remove(*m_database,
-                           "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0) RETURNING lapses > ?4, ask, bell");
+  SQLite::Statement remove(
+      *m_database,
+      "DELETE FROM place WHERE key = ?1 AND owner = ?2 AND (ask = ?3 OR ?3 = 0) RETURNING lapses > ?4, ask, bell");
   remove.bind(1, claim.key.text());
   remove.bind(2, claim.owner.bytes());
   remove.bind(3, signed_ask(claim.ask));
@@ -789,7 +813,8 @@ core::Result<core::Eviction> SqliteStore::evict(const core::Key& key, const core
       return core::Eviction::free;
     }
     const auto* const held = std::get_if<core::Held>(&seen);
-    if (held == nullptr || held->owner != row->held.owner || held->ask != row->held.ask || held->fence != row->held.fence) {
+    if (held == nullptr || held->owner != row->held.owner || held->ask != row->held.ask ||
+        held->fence != row->held.fence) {
       return core::Eviction::changed;
     }
     remove_holder(key);
@@ -825,8 +850,8 @@ core::Result<std::unique_ptr<core::Watch>> SqliteStore::watch(const core::Claim&
 
 // The belled head after `deaf`, whom nobody hears, is dropped, unless it has gone meanwhile.
 std::optional<core::AskId> SqliteStore::head_without(const core::Key& key, core::AskId deaf) {
-  const auto answer =
-      write<std::optional<core::AskId>>(Database::Missing::leave, std::nullopt, [&](const Now& now) -> std::optional<core::AskId> {
+  const auto answer = write<std::optional<core::AskId>>(
+      Database::Missing::leave, std::nullopt, [&](const Now& now) -> std::optional<core::AskId> {
         std::optional<PlaceRow> first = head(key, now);
         if (first && first->ask == deaf) {
           drop(key, *first);
@@ -859,8 +884,12 @@ core::Result<core::LockState> SqliteStore::status(const core::Key& key) {
       if (is_dead(place, now)) {
         continue;
       }
-      state.line.push_back({std::move(place.owner), place.ask, std::move(place.who), std::max(millis(now.boot - place.since), Millis(0)),
-                            place.since_wall, place.until ? std::optional(millis_up(*place.until - now.boot)) : std::nullopt});
+      state.line.push_back({std::move(place.owner),
+                            place.ask,
+                            std::move(place.who),
+                            std::max(millis(now.boot - place.since), Millis(0)),
+                            place.since_wall,
+                            place.until ? std::optional(millis_up(*place.until - now.boot)) : std::nullopt});
     }
     query.reset();
     state.waiting = state.line.size();
@@ -915,15 +944,18 @@ core::Result<std::vector<core::LockState>> SqliteStore::list(const core::Glob& k
 
 }  // namespace
 
-core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options, const core::Clock& clock) {
+core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const core::StoreOptions& options,
+                                                const core::Clock& clock) {
   std::string path = url.rest();
   if (path.empty()) {
-    return tl::unexpected(core::StoreError{core::Trouble::misconfigured, "sqlite: needs a path, for example sqlite:/var/lib/lk/locks.db"});
+    return tl::unexpected(core::StoreError{core::Trouble::misconfigured,
+                                           "sqlite: needs a path, for example sqlite:/var/lib/lk/locks.db"});
   }
   if (path.front() != '/') {
     char folder[PATH_MAX];
     if (::getcwd(folder, sizeof folder) == nullptr) {
-      return tl::unexpected(core::StoreError{core::Trouble::misconfigured, "the working directory is gone: give the store an absolute path"});
+      return tl::unexpected(core::StoreError{core::Trouble::misconfigured,
+                                             "the working directory is gone: give the store an absolute path"});
     }
     path = fmt::format("{}/{}", folder, path);
   }
