@@ -153,17 +153,6 @@ hold::OnLost on_lost_of(const std::string& word) {
   return word == "kill" ? hold::OnLost::kill : word == "warn" ? hold::OnLost::warn : hold::OnLost::term;
 }
 
-// The lock that an exec further up holds, if this is it.
-std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& key) {
-  if (!variable("LK_HELD")) {
-    return std::nullopt;
-  }
-  // Trouble is left to the asking that follows: it may pass.
-  const auto state = store.status(key);
-  const auto* const held = state && state->by ? std::get_if<core::Held>(&*state->by) : nullptr;
-  return held != nullptr && held_by_ancestor(held->owner.bytes()) ? std::optional(*held) : std::nullopt;
-}
-
 int Exec::run(const Call& call) {
   const Report report(m_common);
   const core::Key key = key_to_take(m_key, m_raw_key);
@@ -189,10 +178,7 @@ int Exec::run(const Call& call) {
   limits.interrupt_fd = signals.fd();
   const os::RealClock clock;
   const hold::OpenStore open_again = [&settings, &url, &clock] {
-    core::StoreOptions options;
-    options.durable = false;
-    options.prefix = settings.prefix ? settings.prefix->value : options.prefix;
-    return stores::open(url, options, clock);
+    return stores::open(url, store_options(settings, false, nullptr), clock);
   };
   const auto store = open_store(settings, url, false, &limits, clock);
   report.detail(sentence::asking(*store));

@@ -84,15 +84,20 @@ core::StoreUrl store_url(const Settings& settings) {
   return checked(source, fmt::format("sqlite:{}", (folder / path).string()));
 }
 
-std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,
-                                        const core::Limits* limits, const core::Clock& clock) {
+core::StoreOptions store_options(const Settings& settings, bool durable, const core::Limits* limits) {
   core::StoreOptions options;
   options.durable = durable;
   options.limits = limits;
+  options.password = variable("LK_REDIS_PASSWORD");
   if (settings.prefix) {
     options.prefix = settings.prefix->value;
   }
-  auto store = stores::open(url, options, clock);
+  return options;
+}
+
+std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,
+                                        const core::Limits* limits, const core::Clock& clock) {
+  auto store = stores::open(url, store_options(settings, durable, limits), clock);
   if (!store) {
     core::StoreError& error = store.error();
     if (error.what == core::Trouble::misconfigured && settings.store) {

@@ -12,6 +12,9 @@ namespace cli {
 // The store that was asked for, or this user's default. Paths are absolute. Throws Ending.
 core::StoreUrl store_url(const Settings& settings);
 
+// What a store is opened with; the password of LK_REDIS_PASSWORD among it.
+core::StoreOptions store_options(const Settings& settings, bool durable, const core::Limits* limits);
+
 // `clock` and `limits` outlive the store. Throws Ending; a bad address names where it came from.
 std::unique_ptr<core::Store> open_store(const Settings& settings, const core::StoreUrl& url, bool durable,
                                         const core::Limits* limits, const core::Clock& clock);

@@ -82,14 +82,14 @@ private:
 
 }  // namespace
 
-bool waits_for_ancestor(core::Store& store, const core::Key& key) {
+std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& key) {
   if (!variable("LK_HELD")) {
-    return false;
+    return std::nullopt;
   }
   // Trouble is left to the asking that follows: it may pass.
   const auto state = store.status(key);
   const auto* const held = state && state->by ? std::get_if<core::Held>(&*state->by) : nullptr;
-  return held != nullptr && held_by_ancestor(held->owner.bytes());
+  return held != nullptr && held_by_ancestor(held->owner.bytes()) ? std::optional(*held) : std::nullopt;
 }
 
 core::Who who_asks(std::int64_t pid, std::string command, const std::optional<std::string>& note) {
@@ -141,7 +141,7 @@ int Taking::run(const Call&) {
   report.detail(sentence::asking(*store));
 
   const bool waits = !at_most || *at_most > Millis(0);
-  if (waits && waits_for_ancestor(*store, key)) {
+  if (waits && ancestors_lock(*store, key)) {
     report.news(sentence::deadlock(key, "block"));
     return to_int(ExitCode::busy);
   }

@@ -238,7 +238,8 @@ SharedPage::SharedPage() {
 
 SharedPage::~SharedPage() { ::munmap(m_page, sizeof(Page)); }
 
-Guardian::Guardian(const SharedPage& page, const core::Clock& clock, OpenStore open_store, core::Claim claim) {
+Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenStore& open_store,
+                   const core::Claim& claim) {
   std::array<int, 2> pair{};
   const pid_t lk_pid = ::getpid();
   os::Fd lk = open_pidfd(lk_pid);

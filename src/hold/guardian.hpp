@@ -51,7 +51,7 @@ class Guardian {
 public:
   // Forks. lk has no open connection to a store at this moment (Store::rest). All but `page` is copied into the
   // guardian. Throws std::system_error where no process can be made.
-  Guardian(const SharedPage& page, const core::Clock& clock, OpenStore open_store, core::Claim claim);
+  Guardian(const SharedPage& page, const core::Clock& clock, const OpenStore& open_store, const core::Claim& claim);
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;

@@ -13,6 +13,8 @@ using core::Millis;
 
 // Three heartbeats of a waiter deep in the line (5 s each, the longest ask_again_in of any store).
 constexpr Millis patience{15000};
+// What is left of a wait when another ask is not worth beginning: its time-out would say nothing true of the store.
+constexpr Millis shortest_ask{10};
 // Leaving after a signal must not feel like a hang, whatever the store does.
 constexpr Millis longest_farewell{300};
 
@@ -48,33 +50,36 @@ public:
     if (wait.at_most && m_queues) {
       m_end = m_started + *wait.at_most;
     }
-    m_ask.patience = m_queues ? patience : Millis(0);
   }
   ~Loop() { m_limits = m_usual; }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   Outcome run() {
+    // One plain try first: where the lock is free, neither a place nor a bell is needed.
+    m_ask.patience = Millis(0);
     std::unique_ptr<core::Watch> bell;
-    if (m_queues) {
-      // Opened before the first ask, or a release between the two would ring nobody. Without a bell the timer serves.
-      if (auto opened = m_store.watch(m_ask.claim)) {
-        bell = std::move(*opened);
+    for (bool in_line = false;; in_line = true) {
+      if (in_line && m_ask.patience == Millis(0)) {
+        // Opened before the first ask for a place, or a release between the two would ring nobody. Without a bell the
+        // timer serves.
+        limit_op(m_clock.now());
+        if (auto opened = m_store.watch(m_ask.claim)) {
+          bell = std::move(*opened);
+        }
+        m_ask.patience = patience;
       }
-    }
-    while (true) {
       const core::Instant sent = m_clock.now();
+      limit_op(sent);
       m_ask.wait_left = m_end ? std::optional<Millis>(left(sent)) : std::nullopt;
-      m_limits.op_timeout = m_end ? std::clamp(left(sent), Millis(1), m_usual.op_timeout) : m_usual.op_timeout;
       auto answer = m_store.acquire(m_ask);
       const core::Instant now = m_clock.now();
 
       Millis sleep{0};
       if (!answer) {
         m_trouble = std::move(answer.error());
-        const bool interrupted = m_trouble->what == core::Trouble::interrupted;
         m_unknown = m_unknown || m_trouble->maybe_done;
-        if (interrupted) {
+        if (m_trouble->what == core::Trouble::interrupted) {
           return stop(Woke::signal);
         }
         if (!m_queues || !m_trouble->transient()) {
@@ -96,7 +101,7 @@ public:
           if (!m_queues || busy->line_full) {
             return Refused{std::move(*m_by), busy->line_full, waited(now)};
           }
-          sleep = busy->ask_again_in;
+          sleep = in_line ? busy->ask_again_in : Millis(0);
         } else {
           auto& queued = std::get<core::Queued>(*answer);
           m_progress.queued(queued, waited(now));
@@ -107,13 +112,16 @@ public:
       if (over(now)) {
         return give_up(now);
       }
+      if (sleep <= Millis(0)) {
+        continue;
+      }
 
-      const core::Instant until = now + std::max(sleep, Millis(0));
+      const core::Instant until = now + sleep;
       const Woke why = m_sleeper.sleep_until(m_end ? std::min(until, *m_end) : until, bell.get());
       if (why == Woke::signal || why == Woke::hangup) {
         return stop(why);
       }
-      if (const core::Instant woke = m_clock.now(); over(woke)) {
+      if (const core::Instant woke = m_clock.now(); over(woke + shortest_ask)) {
         return give_up(woke);
       }
       if (bell) {
@@ -126,6 +134,11 @@ private:
   bool over(core::Instant now) const { return m_end && now >= *m_end; }
   Millis waited(core::Instant now) const { return std::chrono::duration_cast<Millis>(now - m_started); }
   Millis left(core::Instant now) const { return std::max(std::chrono::duration_cast<Millis>(*m_end - now), Millis(0)); }
+
+  // No verb outlives the wait.
+  void limit_op(core::Instant now) {
+    m_limits.op_timeout = m_end ? std::clamp(left(now), Millis(1), m_usual.op_timeout) : m_usual.op_timeout;
+  }
 
   // Leaves the line, and gives back what a late or lost reply granted. A pending signal must not stop this.
   bool take_back(Millis op_timeout) {

@@ -103,7 +103,7 @@ tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* envir
   for (char* const* word = words; *word != nullptr; ++word) {
     words_bytes += sizeof *word;
   }
-  const std::size_t size = 256 * 1024 + 2 * words_bytes;
+  const std::size_t size = std::size_t{256} * 1024 + 2 * words_bytes;
   void* const stack = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) {
     return tl::unexpected(SpawnFailure{false, errno});

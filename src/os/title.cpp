@@ -32,6 +32,7 @@ void set_title(const char* name, std::string_view command_line) noexcept {
       end <= start) {
     return;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells an address of ours as a number.
   char* const words = reinterpret_cast<char*>(start);
   std::memset(words, 0, end - start);
   std::memcpy(words, command_line.data(), std::min(command_line.size(), end - start - 1));

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
-#include "stores/redis/store.hpp"
 #include "stores/sqlite/store.hpp"
 
 namespace stores {
@@ -14,9 +13,6 @@ namespace stores {
 const std::vector<StoreKind>& kinds() {
   static const std::vector<StoreKind> all{
       {"sqlite", "sqlite:/var/lib/lk/locks.db", &sqlite::open},
-      {"redis", "redis://cache.example.com:6379/0", &redis::open},
-      {"rediss", "rediss://cache.example.com:6380", &redis::open},
-      {"redis+unix", "redis+unix:///run/redis/redis.sock", &redis::open},
   };
   return all;
 }

@@ -46,7 +46,7 @@ memory_of() {
     echo "100 waiters: $used us of CPU in $passed ms, $memory kB"
     # 1 % of a core, and a few hundred kB for each.
     [ "$used" -lt $((passed * 10)) ]
-    [ "$memory" -lt 50000 ]
+    [ "$memory" -lt 100000 ]
     kill -TERM "${waiters[@]}"
     for waiter in "${waiters[@]}"; do
       ends_with 143 "$waiter"

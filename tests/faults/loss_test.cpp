@@ -74,7 +74,7 @@ TEST_CASE("a lock that another took is noticed, and the other keeps it") {
   CHECK(place.status_of({"release", "--key", "k", "--owner", "next"}) == 0);
 }
 
-TEST_CASE("--on-lost kill gives no grace") {
+TEST_CASE("with --on-lost kill gives no grace") {
   const Place place;
   Run run(place.exec({"--ttl", "1", "--on-lost", "kill"}, polite));
   pid_in(place, "pid");
@@ -83,7 +83,7 @@ TEST_CASE("--on-lost kill gives no grace") {
   CHECK_FALSE(place.has("got"));
 }
 
-TEST_CASE("--on-lost warn lets the command end by itself, says so once, and still gives 79") {
+TEST_CASE("with --on-lost warn lets the command end by itself, says so once, and still gives 79") {
   const Place place;
   Run run(place.exec({"--ttl", "1", "--on-lost", "warn"},
                      "echo $$ >pid; while [ ! -e stop ]; do sleep 0.02; done; echo whole >end"));

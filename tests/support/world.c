@@ -1,7 +1,8 @@
-// For LD_PRELOAD: the kernel as it would be on a network file system, after a sleep of the machine, or with an eye on one file.
+// For LD_PRELOAD: the kernel as it would be on a network file system, after a sleep of the machine, or with an eye on
+// one file.
 //   WORLD_STATFS=0x6969    statfs says that everything lies on a file system with this magic number
-//   WORLD_SLEPT=FILE       while FILE exists CLOCK_BOOTTIME is 1000 s ahead: the machine slept, CLOCK_MONOTONIC stood still
-//   WORLD_BOOT_AHEAD=SECONDS  CLOCK_BOOTTIME is that far ahead: another machine's, or one that has rebooted since
+//   WORLD_SLEPT=FILE       while FILE exists CLOCK_BOOTTIME is 1000 s ahead: the machine slept, CLOCK_MONOTONIC stood
+//   still WORLD_BOOT_AHEAD=SECONDS  CLOCK_BOOTTIME is that far ahead: another machine's, or one that has rebooted since
 //   WORLD_WATCH=FILE       each open of FILE is noted in FILE.opened, and whether it was open already
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -66,9 +67,9 @@ static int note(int fd, const char* path) {
   return fd;
 }
 
-#define WITH_MODE              \
-  va_list rest;                \
-  va_start(rest, flags);       \
+#define WITH_MODE                                                                \
+  va_list rest;                                                                  \
+  va_start(rest, flags);                                                         \
   const int mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0; \
   va_end(rest);
 

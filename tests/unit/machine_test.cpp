@@ -165,7 +165,7 @@ TEST_CASE("the child's end gives the lock back, once, in every state") {
   CHECK(stopping.lost() == Loss::gone);
 }
 
-TEST_CASE("--on-lost kill kills at once where a renewal is refused, and at the deadline where none is confirmed") {
+TEST_CASE("with --on-lost kill kills at once where a renewal is refused, and at the deadline where none is confirmed") {
   Machine refused = machine(OnLost::kill);
   CHECK(text(refused.step(hold::RenewRefused{core::Renewal::gone}, start + 10s)) == "tell:gone kill");
   CHECK_FALSE(refused.next());
@@ -178,7 +178,7 @@ TEST_CASE("--on-lost kill kills at once where a renewal is refused, and at the d
   CHECK(text(unconfirmed.step(hold::Tick{}, start + 58800ms)) == "tell:unconfirmed kill");
 }
 
-TEST_CASE("--on-lost warn says it once and signals nothing") {
+TEST_CASE("with --on-lost warn says it once and signals nothing") {
   Machine refused = machine(OnLost::warn);
   CHECK(text(refused.step(hold::RenewRefused{core::Renewal::not_mine}, start + 10s)) == "tell:not-mine");
   CHECK(text(refused.step(hold::Tick{}, start + 500s)) == "");

@@ -69,9 +69,7 @@ constexpr std::array causes{
     Cause{"CROSSSLOT",
           Trouble::misconfigured,
           "is a node of a Redis Cluster (CROSSSLOT), which is not supported: use a server that is no cluster"},
-    Cause{"NOAUTH",
-          Trouble::refused,
-          "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or put it into the URL or the configuration file"},
+    Cause{"NOAUTH", Trouble::refused, "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or put it into the URL"},
 };
 
 // A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…".
@@ -133,8 +131,9 @@ std::optional<StoreError> password_trouble(std::string_view error, const Address
     }
     return refused(address.user ? "refused this user and password (WRONGPASS)" : "refused the password (WRONGPASS)");
   }
-  if (starts_with(error, "ERR operation not permitted")) {
-    return refused("wants a password: set LK_REDIS_PASSWORD, or put it into the URL or the configuration file");
+  // The second is for a script that is longer than what is read of a stranger (Redis 6.2 and later).
+  if (starts_with(error, "ERR operation not permitted") || starts_with(error, "ERR Protocol error: unauthenticated")) {
+    return refused("wants a password: set LK_REDIS_PASSWORD, or put it into the URL");
   }
   return std::nullopt;
 }

@@ -42,7 +42,7 @@ using Transport = Address::Transport;
 
 // More than any page of a scan or status of a line that lk asks for, and a bound for what a stranger's server can make
 // us keep.
-constexpr std::size_t longest_reply = 64 * 1024 * 1024;
+constexpr std::size_t longest_reply = std::size_t{64} * 1024 * 1024;
 constexpr int deepest_reply = 8;
 
 // --- Replies --------------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ struct Wire::State {
 
   // False: there is nothing to read now.
   core::Result<bool> read_into_reader(Transfer& transfer) {
-    std::array<char, 16 * 1024> buffer;
+    std::array<char, 16384> buffer;
     transfer = read_some(buffer.data(), buffer.size());
     switch (transfer.step) {
       case Step::closed:

@@ -225,15 +225,14 @@ void Database::disconnect() noexcept {
 }
 
 void Database::checkpoint(std::int64_t bytes) noexcept {
-  // Past this a reader had kept the log from being reused; give the disk back once it is gone.
-  constexpr std::int64_t oversized = 16 << 20;
   if (!m_connection || m_log_bytes <= bytes) {
     return;
   }
+  // TRUNCATE, as the next process finds no index that says how much of the log has been copied: it would read it all
+  // again and append to it. Without a busy handler it waits for nobody, and copies what it may.
   ::sqlite3* const handle = m_connection->getHandle();
   ::sqlite3_busy_handler(handle, nullptr, nullptr);
-  const int mode = m_log_bytes > oversized || bytes == 0 ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-  ::sqlite3_wal_checkpoint_v2(handle, nullptr, mode, nullptr, nullptr);
+  ::sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   ::sqlite3_busy_handler(handle, &Database::on_busy, this);
   m_log_bytes = 0;
 }

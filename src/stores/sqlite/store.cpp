@@ -36,7 +36,7 @@ constexpr Millis swept_after{10'000};
 // Whoever opens the file while nobody else has it open reads the whole log (SQLite rebuilds its index then): 3 us for
 // each of the four pages that an exec leaves in it, against 1.5 ms for copying the log. 64 pages are where the sum is
 // smallest.
-constexpr std::int64_t log_worth_copying = 64 * (1024 + 24);
+constexpr std::int64_t log_worth_copying = std::int64_t{64} * (1024 + 24);
 
 // How far two readings of (wall clock - boot clock) may lie apart within one boot: a container manager may give each
 // container a boot id of its own, and this tells such a neighbour from a reboot.
