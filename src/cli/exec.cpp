@@ -168,6 +168,9 @@ int Exec::run(const Call& call) {
   const std::optional<Millis> at_most = m_wait ? parse_wait(*m_wait) : std::optional(Millis(0));
   const bool waits = !at_most || *at_most > Millis(0);
   check_status_fd();
+  if (m_nested && m_status_fd) {
+    throw usage_error("--status-fd does not go with --nested: under a parent's lock CMD takes lk's own place");
+  }
   const core::StoreUrl url = store_url(settings);
   core::Owner owner = m_owner ? parse_owner("--owner", *m_owner) : core::Owner::stored(os::random_uuid());
   const core::Claim claim{key, std::move(owner), core::AskId{os::random_u64()}};

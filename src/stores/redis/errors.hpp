@@ -1,6 +1,7 @@
 // The one place where what Redis, the network and the name service say becomes trouble of lk's.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "core/store.hpp"

@@ -9,7 +9,8 @@
 
 namespace stores::redis {
 
-// One TLS session. It never waits: each call says what the socket must become for it to go on.
+// One TLS session. It never waits: each call says what the socket must become for it to go on. OpenSSL writes without
+// MSG_NOSIGNAL: the process ignores SIGPIPE.
 class Tls {
 public:
   // The peer's certificate must lead to a trusted authority, be valid today and name the address's host (or its sni),
