@@ -36,7 +36,7 @@ std::vector<Action> Machine::step(const Event& event, core::Instant now) {
                    if (m_lost) {
                      return;
                    }
-                   lose(refused.why == core::Renewal::not_mine ? Loss::not_mine : Loss::gone, actions);
+                   // Stopping comes before telling, which may block on a full stderr.
                    if (m_on_lost == OnLost::term) {
                      actions.emplace_back(Terminate{});
                      m_state = State::stopping;
@@ -45,6 +45,7 @@ std::vector<Action> Machine::step(const Event& event, core::Instant now) {
                      actions.emplace_back(Kill{});
                      m_state = State::killed;
                    }
+                   lose(refused.why == core::Renewal::not_mine ? Loss::not_mine : Loss::gone, actions);
                  },
                  [&](const Signalled& signalled) { actions.emplace_back(Forward{signalled.number}); },
                  [&](const ChildEnded&) {
@@ -68,16 +69,16 @@ void Machine::lose(Loss why, std::vector<Action>& actions) {
 void Machine::check_time(core::Instant now, std::vector<Action>& actions) {
   if (m_state == State::running && !m_lost) {
     if (now >= m_lease.deadline()) {
-      lose(Loss::unconfirmed, actions);
       if (m_on_lost != OnLost::warn) {
         actions.emplace_back(Kill{});
         m_state = State::killed;
       }
-    } else if (m_on_lost == OnLost::term && now >= m_lease.stop_at()) {
       lose(Loss::unconfirmed, actions);
+    } else if (m_on_lost == OnLost::term && now >= m_lease.stop_at()) {
       actions.emplace_back(Terminate{});
       m_state = State::stopping;
       m_kill_at = m_lease.deadline();
+      lose(Loss::unconfirmed, actions);
     }
   } else if (m_state == State::stopping && now >= m_kill_at) {
     actions.emplace_back(Kill{});

@@ -74,7 +74,9 @@ public:
     publish_deadline();
     if (start()) {
       try {
-        if (m_tell_keepers) {
+        // lk may have stood still since the grant: the deadline comes before a renewal that could hide it.
+        step(Tick{});
+        if (m_tell_keepers && !m_machine.lost()) {
           renew();
         }
         m_store.tidy();
@@ -198,9 +200,7 @@ private:
       // A terminal that hangs up tells the session's leader alone.
       return arrival.number != SIGHUP || ::getsid(0) != ::getpid();
     }
-    const pid_t group = ::getpgrp();
-    return arrival.sender > 0 && arrival.sender != m_family->child() &&
-           (::getpgid(arrival.sender) == group || (!os::has_terminal() && arrival.sender == os::parent_of(group)));
+    return !os::has_terminal() && arrival.sender > 0 && arrival.sender == os::parent_of(::getpgrp());
   }
 
   void reap() {

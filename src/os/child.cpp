@@ -36,15 +36,20 @@ struct Birth {
   int error;
 };
 
-// Shares the parent's memory until it executes: only async-signal-safe calls, no allocation.
-int be_born(void* pointer) {
+// Shares the parent's memory until it executes: only async-signal-safe calls, no allocation. On a stack that the
+// address sanitizer does not know.
+[[gnu::no_sanitize_address]] int be_born(void* pointer) {
   auto& birth = *static_cast<Birth*>(pointer);
   if (birth.own_group) {
     ::setpgid(0, 0);
   }
   birth.born.store(::getpid());
-  // Should lk and its guardian be killed in the same instant, the kernel is the last to tell the child.
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Should lk and its guardian be killed in the same instant, the kernel is the last to tell the child. Only where a
+  // group still leads to what it started: elsewhere the guardian must see the family whole before anything is
+  // signalled.
+  if (birth.own_group) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  }
   if (::getppid() != birth.parent) {
     ::_exit(127);
   }

@@ -28,7 +28,8 @@ struct SpawnFailure {
 // Runs `words[0]` (found by PATH as execvp(3) does; a script without "#!" is run by sh) with `environment`. The child
 // has the signal mask and dispositions lk was started with, and every descriptor that is not close-on-exec.
 // `own_group`: it leads a process group of its own. `born` receives its pid before it executes anything, so that
-// whoever shares that memory knows of it for its whole life. When this process dies the kernel sends the child TERM. By
+// whoever shares that memory knows of it for its whole life. When this process dies the
+// kernel sends TERM to a child that leads a group of its own. By
 // vfork: this process stands still until the child has executed or failed.
 tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* environment, const Signals& signals,
                                           bool own_group, std::atomic<pid_t>& born);

@@ -57,7 +57,11 @@ bool Family::same_user() const {
 }
 
 void Family::terminate_after_lk() {
-  std::vector<pid_t> others = m_own_group ? group_members(m_child) : descendants(m_child);
+  if (!m_own_group) {
+    stop(SIGTERM);
+    return;
+  }
+  std::vector<pid_t> others = group_members(m_child);
   std::erase(others, m_child);
   take_snapshot(others);
   if (!same_user()) {

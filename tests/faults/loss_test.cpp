@@ -110,6 +110,17 @@ TEST_CASE("a database file that is removed or replaced under a holder is a loss 
   }
 }
 
+TEST_CASE("a link on the way to the file that leads elsewhere is a loss at the next renewal") {
+  const Place place;
+  REQUIRE(Run(place.shell("mkdir a b; ln -s a now")).status() == 0);
+  support::Start start = place.exec({"--ttl", "1"}, stubborn);
+  start.environment["LK_STORE"] = place.path("now/locks.db");
+  Run run(start);
+  pid_in(place, "pid");
+  REQUIRE(Run(place.shell("ln -sfn b now")).status() == 0);
+  CHECK(run.status(3s) == 79);
+}
+
 TEST_CASE("a store that is locked by somebody else for good ends in TERM before the deadline, and 79") {
   const Place place;
   Run run(place.exec({"--ttl", "1"}, polite));
@@ -196,6 +207,19 @@ TEST_CASE(
   run.wait();
   CHECK(wait_until([&] { return place.is_free("k"); }, 3s));
   CHECK_FALSE(support::process_runs(child));
+  CHECK_FALSE(support::process_runs(grandchild));
+}
+
+TEST_CASE("kill -9 of lk on a terminal reaches what the command started before the lock is free") {
+  const Place place;
+  support::Start start = place.shell(
+      "$LK exec --key k --ttl 60 -- sh -c 'sh -c \"echo \\$\\$ >grandchild; sleep 60; true\"; true' & echo $! >lk; "
+      "wait; read x");
+  start.terminal = true;
+  Run run(start);
+  const pid_t grandchild = pid_in(place, "grandchild");
+  ::kill(pid_in(place, "lk"), SIGKILL);
+  REQUIRE(wait_until([&] { return place.is_free("k"); }, 10s));
   CHECK_FALSE(support::process_runs(grandchild));
 }
 

@@ -194,6 +194,18 @@ TEST_CASE("on a terminal a signal to lk's pid is forwarded once") {
   CHECK(place.read("got") == "TERM\n");
 }
 
+TEST_CASE("on a terminal a signal to lk's pid from its own group is forwarded, too") {
+  const Place place;
+  support::Start start = place.shell(
+      "$LK exec --key k -- sh -c 'echo >ready; sleep 60' & until [ -e ready ]; do sleep 0.02; done; kill -TERM $!; "
+      "wait $!; echo $? >status");
+  start.terminal = true;
+  Run run(start);
+  REQUIRE(wait_until([&] { return !place.read("status").empty(); }, std::chrono::seconds(10)));
+  CHECK(place.read("status") == "143\n");
+  CHECK(place.is_free("k"));
+}
+
 TEST_CASE("a caller's loop stops on Ctrl-C") {
   const Place place;
   support::Start start =

@@ -83,7 +83,7 @@ TEST_CASE("unconfirmed renewals end in TERM kill_after before the deadline and K
   held.step(hold::RenewFailed{100s}, start + 11s);
   CHECK(held.next() == start + 53800ms);
   CHECK(text(held.step(hold::Tick{}, start + 53799ms)) == "");
-  CHECK(text(held.step(hold::Tick{}, start + 53800ms)) == "tell:unconfirmed terminate");
+  CHECK(text(held.step(hold::Tick{}, start + 53800ms)) == "terminate tell:unconfirmed");
   CHECK(held.next() == start + 58800ms);
   CHECK(text(held.step(hold::Tick{}, start + 58799ms)) == "");
   CHECK(text(held.step(hold::Tick{}, start + 58800ms)) == "kill");
@@ -94,15 +94,15 @@ TEST_CASE("while stopping it goes on renewing, but a loss that is told stays") {
   Machine held = machine();
   held.step(hold::Tick{}, start + 10s);
   held.step(hold::RenewFailed{43800ms}, start + 10s);
-  CHECK(text(held.step(hold::Tick{}, start + 53800ms)) == "tell:unconfirmed terminate renew");
+  CHECK(text(held.step(hold::Tick{}, start + 53800ms)) == "terminate tell:unconfirmed renew");
   CHECK(text(held.step(hold::Renewed{start + 53800ms}, start + 53900ms)) == "");
   CHECK(held.lost() == Loss::unconfirmed);
   CHECK(text(held.step(hold::Tick{}, start + 58800ms)) == "kill");
 }
 
 TEST_CASE("a refused renewal stops the command at once and kills it after kill_after") {
-  for (const auto& [why, told] : {std::pair{core::Renewal::gone, "tell:gone terminate"},
-                                  std::pair{core::Renewal::not_mine, "tell:not-mine terminate"}}) {
+  for (const auto& [why, told] : {std::pair{core::Renewal::gone, "terminate tell:gone"},
+                                  std::pair{core::Renewal::not_mine, "terminate tell:not-mine"}}) {
     Machine held = machine();
     held.step(hold::Tick{}, start + 10s);
     CHECK(text(held.step(hold::RenewRefused{why}, start + 10100ms)) == told);
@@ -122,13 +122,13 @@ TEST_CASE("after a refused renewal nothing is renewed any more") {
 
 TEST_CASE("past the deadline after a stop of lk, the command is killed before anything else is done") {
   Machine held = machine();
-  CHECK(text(held.step(hold::Tick{}, start + 500s)) == "tell:unconfirmed kill renew");
+  CHECK(text(held.step(hold::Tick{}, start + 500s)) == "kill tell:unconfirmed renew");
   CHECK(held.lost() == Loss::unconfirmed);
 }
 
 TEST_CASE("a signal that arrives past the deadline is forwarded and the command is killed all the same") {
   Machine held = machine();
-  CHECK(text(held.step(hold::Signalled{15}, start + 500s)) == "forward:15 tell:unconfirmed kill renew");
+  CHECK(text(held.step(hold::Signalled{15}, start + 500s)) == "forward:15 kill tell:unconfirmed renew");
 }
 
 TEST_CASE("a renewal that was confirmed while lk stood still saves the command") {
@@ -167,7 +167,7 @@ TEST_CASE("the child's end gives the lock back, once, in every state") {
 
 TEST_CASE("with --on-lost kill kills at once where a renewal is refused, and at the deadline where none is confirmed") {
   Machine refused = machine(OnLost::kill);
-  CHECK(text(refused.step(hold::RenewRefused{core::Renewal::gone}, start + 10s)) == "tell:gone kill");
+  CHECK(text(refused.step(hold::RenewRefused{core::Renewal::gone}, start + 10s)) == "kill tell:gone");
   CHECK_FALSE(refused.next());
 
   Machine unconfirmed = machine(OnLost::kill);
@@ -175,7 +175,7 @@ TEST_CASE("with --on-lost kill kills at once where a renewal is refused, and at 
   unconfirmed.step(hold::RenewFailed{100s}, start + 10s);
   CHECK(unconfirmed.next() == start + 58800ms);
   CHECK(text(unconfirmed.step(hold::Tick{}, start + 58799ms)) == "");
-  CHECK(text(unconfirmed.step(hold::Tick{}, start + 58800ms)) == "tell:unconfirmed kill");
+  CHECK(text(unconfirmed.step(hold::Tick{}, start + 58800ms)) == "kill tell:unconfirmed");
 }
 
 TEST_CASE("with --on-lost warn says it once and signals nothing") {

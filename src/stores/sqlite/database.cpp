@@ -113,6 +113,11 @@ core::Result<bool> Database::connect(Missing missing) {
 void Database::open_file() {
   m_connection = std::make_unique<SQLite::Database>(m_path, SQLite::OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
   ::sqlite3* const handle = m_connection->getHandle();
+  struct stat found {};
+  if (::stat(m_path.c_str(), &found) == 0) {
+    m_device = found.st_dev;
+    m_inode = found.st_ino;
+  }
   ::sqlite3_busy_handler(handle, &Database::on_busy, this);
   // Two fsyncs of a checkpoint in every short command would cost more than the command (2.7 ms against 0.7 ms). The
   // log stays behind instead, and `checkpoint` copies it from time to time outside the critical path.
@@ -210,7 +215,12 @@ SQLite::Statement& Database::statement(const char* text) {
   return m_statements.emplace_back(std::make_unique<Prepared>(*m_connection, text))->statement;
 }
 
+// SQLite looks at the path it resolved when it opened the file; a link on the way may lead elsewhere by now.
 bool Database::moved() noexcept {
+  struct stat found {};
+  if (::stat(m_path.c_str(), &found) != 0 || found.st_dev != m_device || found.st_ino != m_inode) {
+    return true;
+  }
   int answer = 0;
   return ::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
          answer != 0;

@@ -1,6 +1,8 @@
 // One connection to the database file: created once, checked, busy-waiting within the limits, noticing a replaced file.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -62,6 +64,8 @@ private:
   };
   std::vector<std::unique_ptr<Prepared>> m_statements;
   std::chrono::steady_clock::time_point m_verb_began;
+  dev_t m_device = 0;  // where the path led to when it was opened
+  ino_t m_inode = 0;
   bool m_interrupted = false;
   std::int64_t m_log_bytes = 0;
 };

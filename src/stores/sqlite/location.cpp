@@ -167,6 +167,14 @@ core::Result<void> check_location(const std::string& path) {
     const std::unique_ptr<char, void (*)(void*)> target(::realpath(path.c_str(), nullptr), &std::free);
     return target ? check_location(target.get()) : core::Result<void>{};
   }
+  struct stat file {};
+  if (::stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink > 1) {
+    return tl::unexpected(
+        StoreError{Trouble::misconfigured,
+                   fmt::format("{} has {} names (hard links): each would have locks of its own; leave it one",
+                               core::escaped(path),
+                               file.st_nlink)});
+  }
   const std::uint64_t file_mount = mount_id(path);
   const std::uint64_t folder_mount = mount_id(folder);
   if (file_mount != 0 && folder_mount != 0 && file_mount != folder_mount) {
