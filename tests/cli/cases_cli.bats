@@ -182,7 +182,7 @@ memory_of() {
       eval "$("$LK" acquire --key deploy --ttl 600 --output env)"
       trap "\"$LK\" release" EXIT
       echo $$ >child
-      while :; do sleep 0.05; done' 3>&- &
+      '"$for_long" 3>&- &
     job=$!
     wait_until 20 has_child
     is_field deploy .state held

@@ -343,7 +343,7 @@ load worlds
   for store in $stores; do
     fresh_store "$store"
     for signal in INT:130 TERM:143 HUP:129 QUIT:131 USR1:138 USR2:140; do
-      start_exec --key k --ttl 600 -- sh -c 'echo $$ >child; sleep 600; sleep 600'
+      start_exec --key k --ttl 600 -- sh -c 'echo $$ >child; sleep 60; sleep 60'
       wait_until 20 has_child
       kill -"${signal%:*}" "$lk_pid"
       ends_with "${signal#*:}" "$lk_pid"
@@ -358,7 +358,7 @@ load worlds
 @test "a command that takes its time over a signal keeps the lock, and its own status counts" { # C02
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 2 -- sh -c 'trap "echo got >>signals" INT; echo $$ >child; until [ -e go ]; do sleep 0.05; done; exit 3'
+    start_exec --key k --ttl 2 -- sh -c 'trap "echo got >>signals" INT; echo $$ >child; '"$until_go; exit 3"
     wait_until 20 has_child
     fence=$(field k .fence)
     kill -INT "$lk_pid"
@@ -419,7 +419,7 @@ PY
   for store in $stores; do
     fresh_store "$store"
     # It ignores TERM, so that only the KILL after the grace ends it.
-    start_exec --key k --ttl 600 --kill-after 1s -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; while :; do sleep 0.05; done'
+    start_exec --key k --ttl 600 --kill-after 1s -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; '"$for_long"
     wait_until 20 has_child
     child=$(cat child)
     kill -KILL "$lk_pid"
@@ -437,7 +437,7 @@ PY
 @test "the lock of a killed lk is not free while its command still runs" {
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 600 --kill-after 60s -- sh -c 'trap : TERM; echo $$ >child; until [ -e go ]; do sleep 0.05; done'
+    start_exec --key k --ttl 600 --kill-after 60s -- sh -c 'trap : TERM; '"$guarded"
     wait_until 20 has_child
     child=$(cat child)
     kill -KILL "$lk_pid"
@@ -470,6 +470,19 @@ PY
   done
 }
 
+@test "a KILL to lk's whole process group, as of a job runner: the guardian is not in it" {
+  for store in $stores; do
+    fresh_store "$store"
+    start_guarded --key k --ttl 600
+    child=$(cat child)
+    # It leads its session's group.
+    kill -KILL -- "-$lk_pid"
+    ends_with 137 "$lk_pid"
+    wait_until 10 lk acquire --key k --ttl 60 -q
+    is_gone "$child"
+  done
+}
+
 @test "a guardian that was killed is replaced" {
   for store in $stores; do
     fresh_store "$store"
@@ -489,7 +502,7 @@ PY
 @test "a stopped lk: its command is dead before the lock can be another's, and after CONT lk says 79" { # P13
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 2 -- sh -c 'echo $$ >child; trap : TERM; while :; do sleep 0.05; done' 2>err
+    start_exec --key k --ttl 2 -- sh -c 'echo $$ >child; trap : TERM; '"$for_long" 2>err
     wait_until 20 has_child
     child=$(cat child)
     kill -STOP "$lk_pid"
@@ -505,7 +518,7 @@ PY
 @test "everything stopped past the ttl, as in a pause of the machine: after CONT the command is ended at once, 79" { # P13
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 2 -- bash -c 'echo $$ >child; trap : TERM; while :; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done'
+    start_exec --key k --ttl 2 -- bash -c 'echo $$ >child; trap : TERM; for n in {1..2000}; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done'
     wait_until 20 has_child
     child=$(cat child)
     guardian=$(guardian_of "$lk_pid")
@@ -540,7 +553,7 @@ PY
 @test "a lock that was taken away: TERM to everything the command started, 79" { # P16
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 1 -- bash -c 'trap "echo TERM >>signals; exit 0" TERM; sleep 600 & echo $! >other; echo $$ >child; wait' 2>err
+    start_exec --key k --ttl 1 -- bash -c 'trap "echo TERM >>signals; exit 0" TERM; sleep 60 & echo $! >other; echo $$ >child; wait' 2>err
     wait_until 20 has_child
     lk release --key k --force --yes -q
     lk acquire --key k --ttl 60 --owner new >token
@@ -558,7 +571,7 @@ PY
 @test "a command that does not end on the TERM of a loss is killed after --kill-after" {
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 10 --kill-after 300ms -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; while :; do sleep 0.05; done' 2>err
+    start_exec --key k --ttl 10 --kill-after 300ms -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; '"$for_long" 2>err
     wait_until 20 has_child
     lk release --key k --force --yes -q
     ends_with 79 "$lk_pid"
@@ -572,7 +585,7 @@ PY
 @test "--on-lost kill: no TERM first" {
   for store in $stores; do
     fresh_store "$store"
-    start_exec --key k --ttl 1 --on-lost kill -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; while :; do sleep 0.05; done' 2>err
+    start_exec --key k --ttl 1 --on-lost kill -- sh -c 'trap "echo TERM >>signals" TERM; echo $$ >child; '"$for_long" 2>err
     wait_until 20 has_child
     lk release --key k --force --yes -q
     ends_with 79 "$lk_pid"
@@ -651,7 +664,7 @@ PY
     fresh_store "$store"
     start_exec --key k --owner outer -- sh -c '
       "$LK" exec --key k --nested -- sh -c "echo \$LK_OWNER \$LK_FENCE >inner; exit 9"
-      echo $? >>inner; echo $$ >child; until [ -e go ]; do sleep 0.05; done'
+      echo $? >>inner; echo $$ >child; '"$until_go"
     wait_until 20 has_child
     [ "$(cat inner)" = "outer $(field k .fence)"$'\n9' ]
     is_field k .owner outer

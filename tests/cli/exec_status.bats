@@ -64,7 +64,7 @@ ends_as='import subprocess, sys; print(subprocess.run(sys.argv[1:], restore_sign
     fresh_store "$store"
     mkfifo keys
     exec 5<>keys
-    on_terminal bash -c 'for i in 1 2 3; do echo "$i" >>rounds; "$LK" exec --key k -- sh -c "echo >child; sleep 600"; done' \
+    on_terminal bash -c 'for i in 1 2 3; do echo "$i" >>rounds; "$LK" exec --key k -- sh -c "echo >child; sleep 60"; done' \
       <keys >out 3>&- 5>&- &
     shell=$!
     wait_until 20 has_child
@@ -193,7 +193,7 @@ PY
   for store in $stores; do
     fresh_store "$store"
     for expected in 0 3; do
-      start_exec --key k --ttl 1 -- bash -c 'trap "exit $0" TERM; echo $$ >child; while :; do sleep 0.05; done' "$expected"
+      start_exec --key k --ttl 1 -- bash -c 'trap "exit $0" TERM; echo $$ >child; '"$for_long" "$expected"
       wait_until 20 has_child
       lk release --key k --force --yes -q
       ends_with 79 "$lk_pid"

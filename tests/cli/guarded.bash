@@ -1,8 +1,11 @@
 # Commands that run under lk exec in the background, and what can be seen of them.
 # shellcheck shell=bash
 
+# For commands of the tests. Each ends after a minute or so: one that nobody stops must not hold up the suite.
+until_go='n=0; until [ -e go ] || [ $((n += 1)) -gt 1000 ]; do sleep 0.05; done'
+for_long='n=0; until [ $((n += 1)) -gt 1000 ]; do sleep 0.05; done'
 # What most tests run: it goes on until `let_go`; its pid is in the file child.
-guarded='echo $$ >child; until [ -e go ]; do sleep 0.05; done'
+guarded="echo \$\$ >child; $until_go"
 
 # start_exec WORDS...: lk exec in the background, without a terminal, every signal at its default. Its pid is in $lk_pid.
 start_exec() {

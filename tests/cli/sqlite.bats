@@ -427,7 +427,7 @@ PY
   limit=$(($(stat -c %s "$LK_STORE-wal") / 1024 + 16))
   rm -f child go
   env --default-signal setsid bash -c 'ulimit -S -f "$0"; exec "$LK" exec --key k --ttl 1 -- bash -c "
-    grep Sig /proc/self/status >signals; echo \$\$ >child; until [ -e go ]; do sleep 0.05; done"' "$limit" 2>err 3>&- &
+    grep Sig /proc/self/status >signals; echo \$\$ >child; exec sleep 60"' "$limit" 2>err 3>&- &
   lk_pid=$!
   wait_until 20 has_child
   wait_until 60 is_gone "$(cat child)"
@@ -483,7 +483,7 @@ PY
 @test "a file that stays locked: the command is dead before its lock can be another's, 79" { # S02 P04
   fresh_store sqlite
   # It ignores TERM: TERM, grace and KILL all fit in.
-  start_exec --key k --ttl 4 -- bash -c 'trap "echo TERM >>signals" TERM; echo $$ >child; while :; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done' 2>err
+  start_exec --key k --ttl 4 -- bash -c 'trap "echo TERM >>signals" TERM; echo $$ >child; for n in {1..2000}; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done' 2>err
   wait_until 20 has_child
   hold_file
   end_ms=$(field k .expires_ms)
@@ -587,7 +587,7 @@ PY
     echo "$how"
     fresh_store sqlite
     # Its ticks, and those of whoever comes next.
-    tick='echo $$ >child; while [ ! -e go ]; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done'
+    tick='echo $$ >child; for n in {1..2000}; do echo "${EPOCHREALTIME/./}" >>ticks; sleep 0.02; done'
     rm -f ticks
     start_exec --key k --ttl 3 -- bash -c "$tick" 2>err
     wait_until 20 has_child

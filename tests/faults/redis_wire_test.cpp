@@ -1,5 +1,6 @@
 // The connection to Redis against real servers, servers that misbehave by script, bad networks and bad certificates.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -1009,7 +1010,8 @@ TEST_CASE("redis wire: the process that asks the name service dies with us and h
   std::array<int, 2> pipe{};
   REQUIRE(::pipe(pipe.data()) == 0);
   const os::Fd reader(pipe[0]);
-  os::Fd writer(pipe[1]);
+  const os::Fd writer(pipe[1]);
+  const os::Fd copy(::fcntl(pipe[1], F_DUPFD, 500));
   const pid_t pid = ::fork();
   if (pid == 0) {
     Wire wire(address_of("redis://hangs.test?connect_timeout=1h&op_timeout=1h"), nullptr);
@@ -1019,14 +1021,14 @@ TEST_CASE("redis wire: the process that asks the name service dies with us and h
   const auto helpers = [&] { return support::content_of(fmt::format("/proc/{0}/task/{0}/children", pid)); };
   REQUIRE(wait_until([&] { return !helpers().empty(); }));
   const auto helper = static_cast<pid_t>(std::stol(helpers()));
-  const auto holds_pipe = [&] {
-    struct stat ours {};
-    struct stat theirs {};
-    return ::fstat(writer.get(), &ours) == 0 &&
-           ::stat(fmt::format("/proc/{}/fd/{}", helper, writer.get()).c_str(), &theirs) == 0 &&
-           ours.st_ino == theirs.st_ino;
+  const auto holds = [&](const os::Fd& ours) {
+    struct stat here {};
+    struct stat there {};
+    return ::fstat(ours.get(), &here) == 0 &&
+           ::stat(fmt::format("/proc/{}/fd/{}", helper, ours.get()).c_str(), &there) == 0 &&
+           here.st_ino == there.st_ino;
   };
-  CHECK(wait_until([&] { return !holds_pipe(); }));
+  CHECK(wait_until([&] { return !holds(writer) && !holds(copy); }));
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   CHECK(wait_until([&] { return !support::process_runs(helper); }));
