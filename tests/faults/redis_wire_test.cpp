@@ -1014,7 +1014,9 @@ TEST_CASE("redis wire: the process that asks the name service dies with us and h
   const os::Fd copy(::fcntl(pipe[1], F_DUPFD, 500));
   const pid_t pid = ::fork();
   if (pid == 0) {
-    Wire wire(address_of("redis://hangs.test?connect_timeout=1h&op_timeout=1h"), nullptr);
+    Limits limits;
+    limits.op_timeout = std::chrono::hours(1);
+    Wire wire(address_of("redis://hangs.test?connect_timeout=1h"), &limits);
     (void)ask(wire, {"PING"});
     ::_exit(0);
   }
@@ -1029,6 +1031,7 @@ TEST_CASE("redis wire: the process that asks the name service dies with us and h
            here.st_ino == there.st_ino;
   };
   CHECK(wait_until([&] { return !holds(writer) && !holds(copy); }));
+  CHECK(support::process_runs(helper));
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   CHECK(wait_until([&] { return !support::process_runs(helper); }));

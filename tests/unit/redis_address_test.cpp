@@ -139,6 +139,7 @@ TEST_CASE("redis: what is wrong with a URL is named by its part") {
                             Case{"redis://h: 1", "as its port"},
                             Case{"redis://h/abc", "from 0 to 65535 as its db"},
                             Case{"redis://h/-1", "as its db"},
+                            Case{"redis://h/-0", "as its db"},
                             Case{"redis://h/65536", "as its db"},
                             Case{"redis://h/1.5", "as its db"},
                             Case{"redis://h/0/", "as its db"},
