@@ -191,7 +191,7 @@ public:
   void fill() {
     for (int i = 0; i < 4; ++i) {
       os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&m_place), sizeof m_place);
+      (void)::connect(socket.get(), reinterpret_cast<const sockaddr*>(&m_place), sizeof m_place);
       m_fill.push_back(std::move(socket));
     }
     // The first is taken by the kernel; the last must not be.
@@ -309,7 +309,7 @@ TEST_CASE("redis wire: commands and replies of every kind, over unix socket and 
   CHECK(pong.text == "PONG");
   CHECK(wire.is_connected());
 
-  const std::string bytes("a\0\r\n$-1\r\n\xff", 11);
+  const std::string bytes("a\0\r\n$-1\r\n\xff", 10);
   const Reply echo = reply_of(wire, {"ECHO", bytes});
   CHECK(echo.kind == Reply::Kind::bulk);
   CHECK(echo.text == bytes);

@@ -27,6 +27,7 @@ namespace {
 // Runs `words[0]` with its output in `out`. It dies with the test program.
 pid_t run(std::vector<std::string> words, int out) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) {
     arguments.push_back(word.data());
   }

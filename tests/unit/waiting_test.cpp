@@ -585,6 +585,25 @@ TEST_CASE("no ask outlives the deadline, and the limits are as they were afterwa
   CHECK(at.limits.interrupt_fd == 17);
 }
 
+TEST_CASE("after a slow answer the bell has only what is left of the wait") {
+  Scene at;
+  at.other.ttl = 1h;
+  at.other_gets();
+  at.store.before = [&](const std::string& verb) {
+    if (verb == "watch") {
+      CHECK(at.limits.op_timeout <= 2s - at.passed());
+    }
+  };
+  at.store.after = [&](const std::string& verb) {
+    if (verb == "acquire") {
+      at.clock.advance(700ms);
+    }
+  };
+  is<Refused>(at.wait(2s));
+  CHECK(at.store.count("watch") == 1);
+  CHECK(at.status().waiting == 0);
+}
+
 TEST_CASE("leaving after a signal is quick and is not stopped by that very signal") {
   Scene at;
   at.limits = core::Limits{5s, 17};
