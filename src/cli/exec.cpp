@@ -20,6 +20,7 @@
 #include "cli/lock_options.hpp"
 #include "cli/open_store.hpp"
 #include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/taking.hpp"
@@ -115,6 +116,7 @@ private:
     if (m_status_fd) {
       write_status_line(static_cast<int>(*m_status_fd), m_line);
     }
+    finish_stderr();
     return status;
   }
   int busy_status() const { return m_busy_exit ? static_cast<int>(*m_busy_exit) : to_int(ExitCode::busy); }
@@ -193,6 +195,7 @@ int Exec::run(const Call& call) {
       return end(to_int(ExitCode::busy));
     }
     const ChildEnvironment environment(key, held->owner.bytes(), held->fence.value_or(core::Fence{}), store->address());
+    finish_stderr();
     signals.restore_in_child();
     ::execvpe(call.words[0], call.words, environment.pointers());
     const int error = errno;
@@ -229,9 +232,10 @@ int Exec::run(const Call& call) {
                                        : failed->error.detail);
     return end(to_int(exit_code(failed->error.what)));
   }
-  if (std::holds_alternative<hold::Stopped>(outcome)) {
+  if (const auto* const stopped = std::get_if<hold::Stopped>(&outcome)) {
     const auto signal = signals.next();
     m_line.reason = "signal";
+    m_line.waited = stopped->waited;
     guardian.reset();
     end(0);
     signals.die_of(signal ? signal->number : SIGTERM);

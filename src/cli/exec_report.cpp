@@ -67,8 +67,22 @@ void ExecNarrator::out_of_reach() {
       core::escaped(m_key.text())));
 }
 
-void ExecNarrator::not_released(const core::StoreError& error) {
-  m_report.news(fmt::format("{} stays held until its ttl ends: {}", core::escaped(m_key.text()), error.detail));
+void ExecNarrator::released_late() {
+  m_report.news(fmt::format("{} had expired before it could be released; the command was done by then",
+                            core::escaped(m_key.text())));
+}
+
+void ExecNarrator::not_released(const core::StoreError& error, bool guardian_tries_on) {
+  m_report.news(fmt::format("cannot release {}: {}; {} its ttl ends",
+                            core::escaped(m_key.text()),
+                            error.detail,
+                            guardian_tries_on ? "a background process tries on until" : "it stays held until"));
+}
+
+void ExecNarrator::no_guardian(int error) {
+  m_report.news(fmt::format("the guardian of {} died, and no new one can be started ({}); trying again",
+                            core::escaped(m_key.text()),
+                            std::strerror(error)));
 }
 
 namespace sentence {

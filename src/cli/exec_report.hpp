@@ -18,7 +18,9 @@ public:
   void found_lost(hold::Loss why) override;
   void renewal_failed(const core::StoreError& error) override;
   void out_of_reach() override;
-  void not_released(const core::StoreError& error) override;
+  void released_late() override;
+  void not_released(const core::StoreError& error, bool guardian_tries_on) override;
+  void no_guardian(int error) override;
 
 private:
   std::string reason(hold::Loss why, const std::optional<core::StoreError>& last_trouble) const;
@@ -44,7 +46,7 @@ struct StatusLine {
   bool ran = false;
   bool acquired = false;
   bool lost = false;
-  bool released = false;
+  bool released = false;  // false also where --min-hold keeps it
   std::optional<int> child_exit;
   std::optional<int> child_signal;
   std::string reason;  // ok busy deadlock store lost signal cannot_run no_process too_late unsupervised

@@ -5,9 +5,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <cstring>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -48,6 +52,54 @@ bool write_all(int fd, std::string_view bytes) {
   }
   return true;
 }
+
+namespace {
+
+// poll(2) calls a pipe writable when a page of it is free, and a terminal that was stopped (Ctrl-S) not writable.
+constexpr std::size_t taken_at_once = PIPE_BUF;
+constexpr std::chrono::milliseconds longest_finish{1000};
+
+std::string& kept() {
+  static std::string bytes;
+  return bytes;
+}
+
+bool takes(int fd, int milliseconds) {
+  pollfd out{fd, POLLOUT, 0};
+  return ::poll(&out, 1, milliseconds) == 1;
+}
+
+// Until all is out, or `wait_for_room` says no.
+template <class WaitForRoom>
+void empty_kept(WaitForRoom wait_for_room) {
+  std::string_view left = kept();
+  while (!left.empty() && wait_for_room()) {
+    const ssize_t written = ::write(STDERR_FILENO, left.data(), std::min(left.size(), taken_at_once));
+    if (written >= 0) {
+      left.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      left = {};
+    }
+  }
+  kept().erase(0, kept().size() - left.size());
+}
+
+}  // namespace
+
+void offer_stderr(std::string_view bytes) {
+  kept() += bytes;
+  empty_kept([] { return takes(STDERR_FILENO, 0); });
+}
+
+void finish_stderr() {
+  const auto end = std::chrono::steady_clock::now() + longest_finish;
+  empty_kept([end] {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    return takes(STDERR_FILENO, static_cast<int>(std::max(left.count(), std::chrono::milliseconds::rep{0})));
+  });
+}
+
+bool stderr_is_ready() { return kept().empty() && takes(STDERR_FILENO, 0); }
 
 void print(std::string_view data) {
   if (data.empty()) {

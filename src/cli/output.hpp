@@ -12,6 +12,14 @@ void let_writes_fail();
 // All of it, or false with errno set.
 bool write_all(int fd, std::string_view bytes);
 
+// For stderr, without ever standing still: what a full pipe or a stopped terminal does not take now is kept, in order,
+// and offered again with the next call. Nothing that goes wrong here changes anything.
+void offer_stderr(std::string_view bytes);
+// At the end of lk: waits up to a second for stderr to take what is left. Then it is given up.
+void finish_stderr();
+// Whether stderr would take something now, with nothing kept before it.
+bool stderr_is_ready();
+
 // Data for stdout, then its end: what a file system only says at close(2) counts. A reader that went away early (as
 // head does) is no failure. Throws Ending (74).
 void print(std::string_view data);

@@ -37,8 +37,11 @@ void WaitProgress::queued(const core::Queued& place, core::Millis waited) {
     }
     const std::string line =
         fmt::format("lk: {}, {}", core::to_text(seconds), sentence::waiting(m_key, place.ahead, place.by));
+    if (!stderr_is_ready()) {
+      return;
+    }
     // A full last column would wrap, and a wrapped line cannot be written over.
-    write_all(STDERR_FILENO, fmt::format("{}{}", start_over, fitting(line, terminal_width() - 1)));
+    offer_stderr(fmt::format("{}{}", start_over, fitting(line, terminal_width() - 1)));
     m_live = true;
     m_shown = seconds;
     m_shown_ahead = place.ahead;
@@ -58,7 +61,7 @@ void WaitProgress::trouble(const core::StoreError& error, core::Millis /*waited*
 
 void WaitProgress::end_live_line() {
   if (std::exchange(m_live, false)) {
-    write_all(STDERR_FILENO, start_over);
+    offer_stderr(start_over);
   }
 }
 

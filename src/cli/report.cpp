@@ -13,7 +13,7 @@ namespace cli {
 
 void say(std::string_view sentence) {
   // One write: two lk that share a terminal or a log do not mix their lines.
-  write_all(STDERR_FILENO, fmt::format("lk: {}\n", sentence));
+  offer_stderr(fmt::format("lk: {}\n", sentence));
 }
 
 void Report::news(std::string_view sentence) const {

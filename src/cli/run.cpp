@@ -81,7 +81,7 @@ int run_line(int argc, char** argv) {
   }
   if (at == line.words.size()) {
     if (argc <= 1) {
-      write_all(STDERR_FILENO, general_help());
+      offer_stderr(general_help());
       return to_int(ExitCode::usage);
     }
     throw usage_error("no command: lk help lists them");
@@ -127,7 +127,9 @@ int end_with(ExitCode code, const char* sentence) {
 
 }  // namespace
 
-int run(int argc, char** argv) {
+namespace {
+
+int run_to_end(int argc, char** argv) {
   try {
     return run_line(argc, argv);
   } catch (const Ending& ending) {
@@ -139,6 +141,14 @@ int run(int argc, char** argv) {
   } catch (const std::exception& error) {
     return end_with(ExitCode::bug, fmt::format("this is a bug in lk: {}", error.what()).c_str());
   }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const int status = run_to_end(argc, argv);
+  finish_stderr();
+  return status;
 }
 
 }  // namespace cli

@@ -80,6 +80,11 @@ private:
   core::Fence m_fence;
 };
 
+[[noreturn]] void die_of(const os::Signals& signals, int number) {
+  finish_stderr();
+  signals.die_of(number);
+}
+
 }  // namespace
 
 std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& key) {
@@ -134,7 +139,7 @@ int Taking::run(const Call&) {
     store = open_store(settings, url, true, &limits, clock);
   } catch (const Ending&) {
     if (const auto signal = signals.next()) {
-      signals.die_of(signal->number);
+      die_of(signals, signal->number);
     }
     throw;
   }
@@ -173,7 +178,7 @@ int Taking::run(const Call&) {
   if (const auto* const stopped = std::get_if<hold::Stopped>(&outcome)) {
     store.reset();
     if (const auto signal = signals.next()) {
-      signals.die_of(signal->number);
+      die_of(signals, signal->number);
     }
     return to_int(ExitCode::output);
   }
@@ -200,7 +205,7 @@ int Taking::run(const Call&) {
       }
       store.reset();
       const auto signal = signals.next();
-      signals.die_of(signal ? signal->number : SIGTERM);
+      die_of(signals, signal ? signal->number : SIGTERM);
     }
     case Delivery::failed: {
       const std::string why = std::strerror(errno);

@@ -38,7 +38,9 @@ struct Lease {
   Instant sent;
 
   Instant renew_at() const { return sent + renew_interval(terms.ttl); }
-  Instant deadline() const { return sent + terms.ttl - margin(terms.ttl); }
+  // Where the store got the request at once; later otherwise.
+  Instant end() const { return sent + terms.ttl; }
+  Instant deadline() const { return end() - margin(terms.ttl); }
   // The last moment at which TERM still leaves kill_after before the deadline.
   Instant stop_at() const { return deadline() - terms.kill_after; }
 };

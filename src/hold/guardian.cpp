@@ -107,7 +107,7 @@ public:
     }
     // lk is dead.
     find_family();
-    if (m_family && (!m_page.child_ended || m_page.terminated)) {
+    if (is_left_to_stop()) {
       stop_family();
     }
     give_back();
@@ -115,6 +115,11 @@ public:
 
 private:
   core::Instant deadline() const { return core::Instant(core::BootTime::duration(m_page.deadline.load())); }
+
+  // The child; or, where lk had begun to stop all of them, what outlives it.
+  bool is_left_to_stop() const {
+    return m_family && !m_page.family_ended && (!m_page.child_ended || m_page.terminated);
+  }
 
   void adopt(os::Fd pidfd) {
     if (pidfd && !m_family) {
@@ -154,7 +159,7 @@ private:
         continue;
       }
       find_family();
-      if (m_family && (!m_page.child_ended || m_page.terminated)) {
+      if (is_left_to_stop()) {
         m_family->stop(SIGKILL);
       }
       // Should a fork have escaped the snapshot, or a stopped machine the KILL.

@@ -24,10 +24,11 @@ struct Page {
   std::atomic<std::int64_t> ttl{0};             // ms
   std::atomic<bool> kills_at_deadline{true};    // not with --on-lost warn
   std::atomic<bool> own_group{false};
-  std::atomic<pid_t> child{0};           // written by the child itself, before it executes anything
-  std::atomic<bool> child_ended{false};  // written before lk reaps it: from then on the pid may be another's
-  std::atomic<bool> terminated{false};   // the child had its TERM from lk already
-  std::atomic<bool> done{false};         // nothing is left to do
+  std::atomic<pid_t> child{0};            // written by the child itself, before it executes anything
+  std::atomic<bool> child_ended{false};   // written before lk reaps it: from then on the pid may be another's
+  std::atomic<bool> family_ended{false};  // so did all that could be reached: no number of theirs is signalled again
+  std::atomic<bool> terminated{false};    // the child had its TERM from lk already
+  std::atomic<bool> done{false};          // nothing is left to do
 };
 
 // The page in memory that a fork shares.
@@ -63,6 +64,8 @@ public:
   void watch_deadline() noexcept;
   // Once the child is born: `pidfd` reaches the guardian also if lk dies right after this.
   void watch_child(int pidfd) noexcept;
+  // The store could not be told: it outlives us, and gives the lock back when the store is there again.
+  void outlive() noexcept { m_pid = 0; }
   // It died before us and has been reaped.
   void reaped() noexcept { m_pid = 0; }
 

@@ -79,7 +79,10 @@ public:
   std::optional<core::Instant> next() const;
   // Until when the command may run if no further renewal is confirmed.
   core::Instant deadline() const { return m_lease.deadline(); }
+  // Until when the store keeps others out if no further renewal is confirmed.
+  core::Instant end() const { return m_lease.end(); }
   std::optional<Loss> lost() const { return m_lost; }
+  bool killed() const { return m_state == State::killed; }
 
 private:
   void lose(Loss why, std::vector<Action>& actions);

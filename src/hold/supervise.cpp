@@ -55,6 +55,9 @@ public:
   void prepare() {
     m_timer.emplace();
     m_signals.also_for_a_child();
+    if (!m_command.own_group) {
+      m_siblings = os::adopt_orphans();
+    }
   }
 
   // The lock is given back and nothing is started.
@@ -88,7 +91,11 @@ public:
       }
     }
     m_ended.held = std::chrono::duration_cast<Millis>(m_clock.now() - m_granted);
-    m_page->done = true;
+    if (m_guardian && m_guardian_tries_on) {
+      m_guardian->outlive();
+    } else {
+      m_page->done = true;
+    }
     m_guardian.reset();
     return m_ended;
   }
@@ -105,21 +112,32 @@ private:
       }
     }
     mind_guardian();
-    if (m_clock.now() >= core::Lease{m_duty.terms, m_granted}.stop_at()) {
-      return stay_unborn(Ended::Start::too_late, 0, 0);
+    if (!m_guardian) {
+      return stay_unborn(Ended::Start::no_process, m_guardian_error, 0);
     }
-    if (m_guardian) {
-      m_guardian->watch_deadline();
-    }
-    auto spawned = os::spawn(m_command.words, m_command.environment, m_signals, m_command.own_group, m_page->child);
+    m_guardian->watch_deadline();
+    auto spawned = os::spawn(m_command.words,
+                             m_command.environment,
+                             m_signals,
+                             m_command.own_group,
+                             m_page->child,
+                             m_clock,
+                             core::Lease{m_duty.terms, m_granted}.stop_at());
     if (!spawned) {
       const os::SpawnFailure failure = spawned.error();
-      return stay_unborn(failure.forked ? Ended::Start::not_executable : Ended::Start::no_process, failure.error, 0);
+      switch (failure.what) {
+        case os::SpawnFailure::What::no_process:
+          return stay_unborn(Ended::Start::no_process, failure.error, 0);
+        case os::SpawnFailure::What::too_late:
+          return stay_unborn(Ended::Start::too_late, 0, 0);
+        case os::SpawnFailure::What::not_executable:
+          return stay_unborn(Ended::Start::not_executable, failure.error, 0);
+      }
     }
     if (m_guardian) {
       m_guardian->watch_child(spawned->pidfd.get());
     }
-    m_family.emplace(spawned->pid, std::move(spawned->pidfd), m_command.own_group);
+    m_family.emplace(spawned->pid, std::move(spawned->pidfd), m_command.own_group, std::move(m_siblings));
     m_tell_keepers = m_store.looks_at_keepers();
     return true;
   }
@@ -129,6 +147,7 @@ private:
     while (const std::optional<pid_t> ended = os::peek_ended_child()) {
       os::collect(*ended);
       if (m_guardian && *ended == m_guardian->pid()) {
+        m_guardian->reaped();
         replace_guardian();
       }
     }
@@ -152,10 +171,13 @@ private:
   void wait() {
     const core::Instant now = m_clock.now();
     std::optional<core::Instant> next = m_machine.next();
+    const auto consider = [&next](core::Instant time) { next = next ? std::min(*next, time) : time; };
     if (m_child_ended) {
       // What is left of the family tells nobody when it ends.
-      const core::Instant look_again = now + Millis(20);
-      next = next ? std::min(*next, look_again) : look_again;
+      consider(now + Millis(20));
+    }
+    if (!m_guardian) {
+      consider(m_guardian_again);
     }
     if (next) {
       m_timer->set(*next - now);
@@ -173,6 +195,9 @@ private:
       on_signal(*arrival);
     }
     reap();
+    if (!m_guardian && !m_over && m_clock.now() >= m_guardian_again) {
+      replace_guardian();
+    }
   }
 
   void on_signal(const os::SignalArrival& arrival) {
@@ -207,17 +232,23 @@ private:
     while (const std::optional<pid_t> ended = os::peek_ended_child()) {
       if (*ended == m_family->child()) {
         m_page->child_ended = true;
+        if (m_machine.killed()) {
+          // Again, for what was started while the last KILL was on its way.
+          stop(SIGKILL);
+        }
         if (m_machine.lost() && m_duty.on_lost != OnLost::warn && m_family->others_run()) {
           // Not reaped yet: its number keeps the group's from being used again. The rest has the grace it is given.
           m_child_ended = true;
           return;
         }
+        m_page->family_ended = true;
         m_ended.status = os::collect(*ended).status;
         step(ChildEnded{});
         return;
       }
       os::collect(*ended);
       if (m_guardian && *ended == m_guardian->pid()) {
+        m_guardian->reaped();
         replace_guardian();
       }
     }
@@ -268,6 +299,7 @@ private:
     m_page->terminated = true;
     m_family->stop(SIGKILL);
     m_page->child_ended = true;
+    m_page->family_ended = true;
     m_ended.status = os::collect(m_family->child()).status;
     give_back(Millis(0));
   }
@@ -326,13 +358,18 @@ private:
   }
 
   void replace_guardian() {
-    m_guardian->reaped();
     m_guardian.reset();
     m_store.rest();
     try {
       m_guardian.emplace(m_page, m_clock, m_open_store, m_duty.claim);
-    } catch (const std::system_error&) {
-      return;  // no process to be had: without one, lk itself still keeps every deadline
+    } catch (const std::system_error& error) {
+      // Meanwhile lk itself keeps every deadline.
+      m_guardian_error = error.code().value();
+      m_guardian_again = m_clock.now() + Millis(500);
+      if (m_family && !std::exchange(m_told_no_guardian, true)) {
+        m_narrator.no_guardian(m_guardian_error);
+      }
+      return;
     }
     m_guardian->watch_deadline();
     if (m_family) {
@@ -347,17 +384,26 @@ private:
   // --- the end ------------------------------------------------------------------------------------------------------
 
   void give_back(Millis min_hold) {
+    const core::Instant asked = m_clock.now();
     m_limits.interrupt_fd = -1;
     m_limits.op_timeout = Millis(2000);
     auto released = min_hold > Millis(0) && !m_ended.lost ? m_store.leave(m_duty.claim, min_hold)
                                                           : m_store.release(m_duty.claim, std::nullopt);
     if (!released) {
-      m_narrator.not_released(released.error());
+      m_guardian_tries_on = m_guardian && released.error().transient();
+      m_narrator.not_released(released.error(), m_guardian_tries_on);
       return;
     }
-    m_ended.released = released->what == core::Release::released;
-    // Ended or taken before the command was done, and nobody had noticed yet.
-    if (!m_ended.released && !m_ended.lost && m_ended.start == Ended::Start::started) {
+    const bool ours = released->what == core::Release::released;
+    m_ended.released = ours && min_hold == Millis(0);
+    if (ours || m_ended.lost || m_ended.start != Ended::Start::started) {
+      return;
+    }
+    // Either it ended or was taken before the command was done, and nobody had noticed yet; or the command was done in
+    // time and the release came late.
+    if (asked < m_machine.end() && (released->what == core::Release::expired || m_clock.now() >= m_machine.end())) {
+      m_narrator.released_late();
+    } else {
       m_ended.lost = released->what == core::Release::not_mine ? Loss::not_mine : Loss::gone;
       m_narrator.found_lost(*m_ended.lost);
     }
@@ -383,6 +429,11 @@ private:
   bool m_tell_keepers = false;
   bool m_child_ended = false;
   bool m_told_denied = false;
+  bool m_told_no_guardian = false;
+  bool m_guardian_tries_on = false;
+  int m_guardian_error = 0;
+  core::Instant m_guardian_again;
+  std::optional<std::vector<pid_t>> m_siblings;
   bool m_over = false;
   Ended m_ended;
 };

@@ -22,11 +22,15 @@ public:
   virtual void lost(Loss /*why*/, const std::optional<core::StoreError>& /*last_trouble*/) {}
   // Only the release found out: the command had ended already.
   virtual void found_lost(Loss /*why*/) {}
+  // The command ended while the lock was held, but the lock's time ended before it could be given back.
+  virtual void released_late() {}
   virtual void renewal_failed(const core::StoreError& /*error*/) {}
   // TERM or KILL could not be sent: the command runs as another user.
   virtual void out_of_reach() {}
-  // The grant stays until its end, as the store could not be told.
-  virtual void not_released(const core::StoreError& /*error*/) {}
+  // The store could not be told. `guardian_tries_on`: until the grant's end; else the grant stays until then.
+  virtual void not_released(const core::StoreError& /*error*/, bool /*guardian_tries_on*/) {}
+  // The guardian died, and no new one can be made for now (errno); it is tried again. Told once.
+  virtual void no_guardian(int /*error*/) {}
 };
 
 struct Command {
@@ -50,7 +54,7 @@ struct Ended {
   int status = 0;  // as waitpid(2) gives it
   std::optional<Loss> lost;
   bool unsupervised = false;  // lk itself failed; the command was killed, and `error` says why (errno)
-  bool released = false;
+  bool released = false;      // nothing of ours is in the store any more
   core::Millis held{0};
 };
 

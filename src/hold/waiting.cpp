@@ -149,7 +149,7 @@ private:
 
   Outcome stop(Woke why) {
     take_back(longest_farewell);
-    return Stopped{why};
+    return Stopped{why, waited(m_clock.now())};
   }
 
   // After trouble the trouble is reported, not "held".

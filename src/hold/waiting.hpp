@@ -51,6 +51,7 @@ struct Failed {
 };
 struct Stopped {
   Woke why;  // signal or hangup; the line has been left, and nothing is held
+  core::Millis waited{0};
 };
 using Outcome = std::variant<Won, Refused, Failed, Stopped>;
 

@@ -15,6 +15,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -33,7 +35,10 @@ struct Birth {
   bool own_group;
   std::atomic<pid_t>& born;
   pid_t parent;
+  const core::Clock& clock;
+  core::Instant latest;
   int error;
+  bool too_late;
 };
 
 // Shares the parent's memory until it executes: only async-signal-safe calls, no allocation. On a stack that the
@@ -54,8 +59,11 @@ struct Birth {
     ::_exit(127);
   }
   birth.signals.restore_in_child();
-  ::execvpe(birth.words[0], birth.words, birth.environment);
-  birth.error = errno;
+  birth.too_late = birth.clock.now() >= birth.latest;
+  if (!birth.too_late) {
+    ::execvpe(birth.words[0], birth.words, birth.environment);
+    birth.error = errno;
+  }
   birth.born.store(0);
   ::_exit(127);
 }
@@ -64,10 +72,11 @@ struct Entry {
   pid_t pid;
   pid_t parent;
   pid_t group;
+  pid_t session;
   char state;
 };
 
-// proc(5): "pid (command) state ppid pgrp …".
+// proc(5): "pid (command) state ppid pgrp session …".
 std::optional<Entry> read_entry(const char* name) {
   Entry entry{};
   const std::string_view digits(name);
@@ -78,7 +87,8 @@ std::optional<Entry> read_entry(const char* name) {
   const std::string_view text = read_small_file(fmt::format("/proc/{}/stat", name).c_str(), buffer);
   const std::size_t at = text.rfind(')');
   if (at == std::string_view::npos ||
-      std::sscanf(text.data() + at + 1, " %c %d %d", &entry.state, &entry.parent, &entry.group) != 3) {
+      std::sscanf(text.data() + at + 1, " %c %d %d %d", &entry.state, &entry.parent, &entry.group, &entry.session) !=
+          4) {
     return std::nullopt;
   }
   return entry;
@@ -102,7 +112,8 @@ std::vector<Entry> running_processes() {
 }  // namespace
 
 tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* environment, const Signals& signals,
-                                          bool own_group, std::atomic<pid_t>& born) {
+                                          bool own_group, std::atomic<pid_t>& born, const core::Clock& clock,
+                                          core::Instant latest) {
   // execvpe(3) keeps the candidates for PATH and, for a script without "#!", a copy of the words on this stack.
   std::size_t words_bytes = 0;
   for (char* const* word = words; *word != nullptr; ++word) {
@@ -111,14 +122,14 @@ tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* envir
   const std::size_t size = std::size_t{256} * 1024 + 2 * words_bytes;
   void* const stack = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) {
-    return tl::unexpected(SpawnFailure{false, errno});
+    return tl::unexpected(SpawnFailure{SpawnFailure::What::no_process, errno});
   }
   // No signal may run in the child while it borrows this process.
   sigset_t every;
   sigset_t before;
   sigfillset(&every);
   ::sigprocmask(SIG_SETMASK, &every, &before);
-  Birth birth{words, environment, signals, own_group, born, ::getpid(), 0};
+  Birth birth{words, environment, signals, own_group, born, ::getpid(), clock, latest, 0, false};
   int pidfd = -1;
   const pid_t pid = ::clone(
       &be_born, static_cast<char*>(stack) + size, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &birth, &pidfd);
@@ -126,13 +137,14 @@ tl::expected<Spawned, SpawnFailure> spawn(char* const* words, char* const* envir
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ::munmap(stack, size);
   if (pid < 0) {
-    return tl::unexpected(SpawnFailure{false, error});
+    return tl::unexpected(SpawnFailure{SpawnFailure::What::no_process, error});
   }
   Fd handle(pidfd);
-  if (birth.error != 0) {
+  if (birth.error != 0 || birth.too_late) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return tl::unexpected(SpawnFailure{true, birth.error});
+    return tl::unexpected(
+        SpawnFailure{birth.too_late ? SpawnFailure::What::too_late : SpawnFailure::What::not_executable, birth.error});
   }
   return Spawned{pid, std::move(handle)};
 }
@@ -152,9 +164,28 @@ Reaped collect(pid_t pid) noexcept {
   return reaped;
 }
 
-std::vector<pid_t> descendants(pid_t ancestor) {
+std::optional<std::vector<pid_t>> adopt_orphans() {
+  // proc(5): the file is there where the kernel was built with CONFIG_PROC_CHILDREN.
+  std::ifstream children(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  if (!children || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+    return std::nullopt;
+  }
+  return std::vector<pid_t>(std::istream_iterator<pid_t>(children), {});
+}
+
+std::vector<pid_t> descendants(pid_t ancestor, const std::optional<std::vector<pid_t>>& siblings) {
   const std::vector<Entry> entries = running_processes();
   std::vector<pid_t> found{ancestor};
+  if (siblings) {
+    const pid_t self = ::getpid();
+    const pid_t session = ::getsid(0);
+    for (const Entry& entry : entries) {
+      if (entry.parent == self && entry.session == session && entry.pid != ancestor &&
+          std::ranges::find(*siblings, entry.pid) == siblings->end()) {
+        found.push_back(entry.pid);
+      }
+    }
+  }
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const Entry& entry : entries) {
       if (entry.parent == found[i] && std::ranges::find(found, entry.pid) == found.end()) {

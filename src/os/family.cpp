@@ -43,7 +43,7 @@ Family::Reach Family::stop(int number) {
     return forward(number);
   }
   // Again each time: what was started since, and what forked while the last snapshot was taken.
-  take_snapshot(descendants(m_child));
+  take_snapshot(descendants(m_child, m_siblings));
   const Reach child = forward(number);
   send_to_others(number);
   return child;
@@ -71,15 +71,19 @@ void Family::terminate_after_lk() {
 }
 
 void Family::send_to_others(int number) {
-  for (const Fd& other : m_others) {
-    send(other.get(), number);
+  for (const Other& other : m_others) {
+    send(other.pidfd.get(), number);
   }
 }
 
 void Family::take_snapshot(const std::vector<pid_t>& pids) {
+  std::erase_if(m_others, [](const Other& other) { return !runs(other.pidfd.get()); });
   for (const pid_t pid : pids) {
+    if (std::ranges::find(m_others, pid, &Other::pid) != m_others.end()) {
+      continue;
+    }
     if (Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); handle) {
-      m_others.push_back(std::move(handle));
+      m_others.push_back({pid, std::move(handle)});
     }
   }
 }
@@ -92,7 +96,8 @@ bool Family::others_run() {
     std::erase(members, m_child);
     return !members.empty();
   }
-  return std::ranges::any_of(m_others, [](const Fd& other) { return runs(other.get()); });
+  take_snapshot(descendants(m_child, m_siblings));
+  return !m_others.empty();
 }
 
 }  // namespace os

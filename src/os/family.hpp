@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "os/fd.hpp"
@@ -15,8 +17,10 @@ namespace os {
 class Family {
 public:
   // `child` is not reaped before this object has been told to signal for the last time. `own_group`: it leads its own
-  // group; the group of anybody else is never signalled.
-  Family(pid_t child, Fd pidfd, bool own_group) : m_child(child), m_pidfd(std::move(pidfd)), m_own_group(own_group) {}
+  // group; the group of anybody else is never signalled. `siblings`: what adopt_orphans returned before the child was
+  // born; without it what a process of the snapshot leaves behind when it dies is not found.
+  Family(pid_t child, Fd pidfd, bool own_group, std::optional<std::vector<pid_t>> siblings = std::nullopt)
+      : m_child(child), m_pidfd(std::move(pidfd)), m_own_group(own_group), m_siblings(std::move(siblings)) {}
 
   pid_t child() const noexcept { return m_child; }
   int pidfd() const noexcept { return m_pidfd.get(); }
@@ -37,7 +41,7 @@ public:
 
   // The child itself. A zombie does not run.
   bool child_runs() const noexcept;
-  // Anything that `stop` would reach besides the child.
+  // Anything that `stop` reached, or would reach now, besides the child.
   bool others_run();
 
 private:
@@ -48,7 +52,12 @@ private:
   pid_t m_child;
   Fd m_pidfd;
   bool m_own_group;
-  std::vector<Fd> m_others;  // seen below a child that leads no group
+  std::optional<std::vector<pid_t>> m_siblings;
+  struct Other {
+    pid_t pid;
+    Fd pidfd;
+  };
+  std::vector<Other> m_others;  // seen below a child that leads no group
 };
 
 }  // namespace os

@@ -201,16 +201,48 @@ PY
   done
 }
 
-@test "a release that fails does not change the status: one line, and the ttl ends it" {
+@test "a release that fails does not change the status: one line, and it is done as soon as the store is there again" {
   fresh_store sqlite
-  start_guarded --key k --ttl 6 2>err
+  start_guarded --key k --ttl 60 2>err
   hold_file
   let_go
   ends_with 0 "$lk_pid"
-  leave_file
   [ "$(wc -l <err)" -eq 1 ]
-  grep -q '^lk: k stays held until its ttl ends: ' err
-  wait_until 20 lk acquire --key k --ttl 60 -q
+  grep -q '^lk: cannot release k: .*; a background process tries on until its ttl ends$' err
+  is_field k .state held
+  leave_file
+  wait_until 10 is_field k .state free
+  wait_until 10 nothing_is_left
+}
+nothing_is_left() { ! pgrep -f "lock-guardian $lk_pid\$"; }
+
+@test "a release that fails keeps --min-hold" {
+  fresh_store sqlite
+  start_guarded --key k --ttl 6 --min-hold 1h --status-fd 9 9>line
+  hold_file
+  let_go
+  ends_with 0 "$lk_pid"
+  [ "$(jq .released line)" = false ]
+  leave_file
+  wait_until 10 is_long
+  wait_until 10 nothing_is_left
+  is_field k .state held
+}
+is_long() { [ "$(field k .left_ms)" -gt 3000000 ]; }
+
+@test "a release that comes only after the end of the ttl is no loss" {
+  fresh_store sqlite
+  # The command leaves somebody behind who keeps the file locked past the lock's end.
+  run --separate-stderr -0 lk exec --key k --ttl 1s --status-fd 9 -- sh -c 'exec 9>&-
+    python3 -c "
+import sqlite3, sys, time
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.execute(\"BEGIN IMMEDIATE\")
+open(\"locked\", \"w\").close()
+time.sleep(1.5)" "$0" >locker 2>&1 &
+    until [ -e locked ]; do sleep 0.01; done' "$LK_STORE" 9>line
+  [ "$stderr" = 'lk: k had expired before it could be released; the command was done by then' ]
+  [ "$(jq -c '[.lost, .released]' line)" = '[false,false]' ]
 }
 
 # --- --status-fd --------------------------------------------------------------------------------------------------------
@@ -249,6 +281,7 @@ shown_line() {
     kill -TERM "$lk_pid"
     ends_with 143 "$lk_pid"
     [ "$(shown_line)" = '1 false false false false null null signal' ]
+    [ "$(jq .waited_ms line)" -gt 0 ]
     lk release --key k --owner other
 
     run -75 lk exec --key k -- "$LK" exec --key k --status-fd 9 -- true 9>line

@@ -8,6 +8,9 @@
 #include <random>
 #include <thread>
 
+#include "os/child.hpp"
+#include "os/real_clock.hpp"
+#include "os/signals.hpp"
 #include "support/catch.hpp"
 #include "support/run_lk.hpp"
 
@@ -155,4 +158,31 @@ TEST_CASE("as pid 1 lk buries what it inherits, forwards TERM, and ends with the
   ::kill(lk, SIGTERM);
   CHECK(ending.status(5s) == 128 + SIGTERM);
   CHECK(place.is_free("k"));
+}
+
+TEST_CASE("a child that is born past its latest moment executes nothing") {
+  const Place place;
+  // In a process of its own: Signals is for the life of one.
+  const pid_t tester = ::fork();
+  REQUIRE(tester >= 0);
+  if (tester == 0) {
+    const os::Signals signals;
+    const os::RealClock clock;
+    std::string program = "/usr/bin/touch";
+    std::string late = place.path("late");
+    std::string early = place.path("early");
+    const std::array<char*, 3> late_words{program.data(), late.data(), nullptr};
+    const std::array<char*, 3> early_words{program.data(), early.data(), nullptr};
+    std::atomic<pid_t> born{0};
+    const auto too_late = os::spawn(late_words.data(), environ, signals, true, born, clock, clock.now());
+    const bool told = !too_late && too_late.error().what == os::SpawnFailure::What::too_late && born == 0;
+    const auto in_time = os::spawn(early_words.data(), environ, signals, true, born, clock, clock.now() + 60s);
+    const bool ran = in_time && os::collect(in_time->pid).status == 0;
+    ::_exit((told ? 0 : 1) + (ran ? 0 : 2));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(tester, &status, 0) == tester);
+  CHECK(status == 0);
+  CHECK(place.has("early"));
+  CHECK_FALSE(place.has("late"));
 }

@@ -1,4 +1,5 @@
 // Losing the lock, and losing lk, its guardian or its child: what is stopped, by whom, and when the lock is free.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,21 @@ pid_t pid_in(const Place& place, const std::string& name) {
 void delete_row(const Place& place) { REQUIRE(Run(place.shell("$LK release --key k --force --yes -q")).status() == 0); }
 
 const std::string stubborn = R"(trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done)";
+// Runs lk with a stderr that takes nothing any more: a full pipe that nobody reads.
+support::Start deaf(const Place& place, const std::string& words) {
+  return place.shell(R"(exec python3 -c '
+import os, subprocess, sys
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+try:
+    while True:
+        os.write(writer, b"x" * 4096)
+except BlockingIOError:
+    os.set_blocking(writer, True)
+sys.exit(subprocess.run([os.environ["LK"]] + sys.argv[1:], stderr=writer).returncode)' )" +
+                     words);
+}
+
 const std::string polite =
     R"(trap 'echo TERM >>got; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done)";
 
@@ -99,7 +115,9 @@ TEST_CASE("with --on-lost warn lets the command end by itself, says so once, and
 TEST_CASE("a database file that is removed or replaced under a holder is a loss at its next renewal") {
   for (const std::string how : {"rm -f locks.db locks.db-wal locks.db-shm",
                                 "mv locks.db elsewhere.db",
-                                "cp locks.db copy.db; mv copy.db locks.db"}) {
+                                "cp locks.db copy.db; mv copy.db locks.db",
+                                "rm -f locks.db-wal locks.db-shm",
+                                "rm -f locks.db-wal"}) {
     INFO(how);
     const Place place;
     Run run(place.exec({"--ttl", "1"}, stubborn));
@@ -261,6 +279,27 @@ TEST_CASE("a guardian that dies is replaced, and the new one does its work") {
   CHECK(place.read("got") == "TERM\n");
 }
 
+TEST_CASE("a guardian that cannot be replaced at once is replaced as soon as that is possible") {
+  const Place place;
+  Run run(place.exec({"--ttl", "60"}, polite));
+  const pid_t child = pid_in(place, "pid");
+  REQUIRE(support::guardian_of(run.pid()) != 0);
+  rlimit before{};
+  REQUIRE(::prlimit(run.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit none{4, before.rlim_max};
+  REQUIRE(::prlimit(run.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
+  ::kill(support::guardian_of(run.pid()), SIGKILL);
+  REQUIRE(wait_until([&] { return run.err().find("no new one can be started") != std::string::npos; }));
+  CHECK(support::guardian_of(run.pid()) == 0);
+  CHECK(support::process_runs(child));
+  REQUIRE(::prlimit(run.pid(), RLIMIT_NOFILE, &before, nullptr) == 0);
+  REQUIRE(wait_until([&] { return support::guardian_of(run.pid()) != 0; }));
+  run.send(SIGKILL);
+  CHECK(wait_until([&] { return place.is_free("k"); }, 3s));
+  CHECK_FALSE(support::process_runs(child));
+  CHECK(run.err().find("no new one", run.err().find("no new one") + 1) == std::string::npos);
+}
+
 TEST_CASE("lk, guardian and command killed together: the lock is free at once") {
   const Place place;
   Run run(place.exec({"--ttl", "600"}, "echo $$ >pid; exec sleep 600"));
@@ -370,4 +409,51 @@ TEST_CASE("on a terminal a loss reaches the command and its descendants, and not
   CHECK_FALSE(support::process_runs(child));
   CHECK_FALSE(support::process_runs(grandchild));
   CHECK(support::process_runs(bystander));
+}
+
+TEST_CASE("on a terminal a loss also reaches what a dying process of the command starts") {
+  const Place place;
+  support::Start start = place.shell(
+      "sleep 60 & echo $! >bystander; $LK exec --key k --ttl 1 -- sh -c '"
+      R"(sh -c "trap \"sleep 60 & echo \\\$! >late; exit\" TERM; echo \$\$ >grandchild; )"
+      R"(while :; do sleep 0.05; done" & echo $$ >pid; wait'; )"
+      "echo $? >status; read x");
+  start.terminal = true;
+  Run run(start);
+  pid_in(place, "pid");
+  const pid_t grandchild = pid_in(place, "grandchild");
+  delete_row(place);
+  REQUIRE(wait_until([&] { return !place.read("status").empty(); }, 5s));
+  CHECK(place.read("status") == "79\n");
+  CHECK_FALSE(support::process_runs(grandchild));
+  CHECK_FALSE(support::process_runs(pid_in(place, "late")));
+  CHECK(support::process_runs(pid_in(place, "bystander")));
+}
+
+TEST_CASE("on a terminal a loss does not touch what lk had below it before the command was born") {
+  const Place place;
+  // The shell becomes lk: its sleep is lk's child then.
+  support::Start start = place.shell(
+      "(trap '' HUP; exec sleep 60) & echo $! >sibling; exec $LK exec --key k --ttl 1 -- sh -c 'echo $$ >pid; while :; "
+      "do sleep 0.05; "
+      "done'");
+  start.terminal = true;
+  Run run(start);
+  const pid_t child = pid_in(place, "pid");
+  delete_row(place);
+  CHECK(run.status(5s) == 79);
+  CHECK_FALSE(support::process_runs(child));
+  CHECK(support::process_runs(pid_in(place, "sibling")));
+  ::kill(pid_in(place, "sibling"), SIGKILL);
+}
+
+TEST_CASE("a stderr that takes nothing delays neither the end of a lost command nor a refusal") {
+  const Place place;
+  Run run(
+      deaf(place, "exec --key k --ttl 1 -- sh -c \"trap '' TERM; echo \\$\\$ >pid; while :; do sleep 0.05; done\""));
+  const pid_t child = pid_in(place, "pid");
+  CHECK(Run(deaf(place, "exec --key k -- true")).status(5s) == 75);
+  delete_row(place);
+  CHECK(wait_until([&] { return !support::process_runs(child); }, 3s));
+  CHECK(run.status(5s) == 79);
 }

@@ -102,6 +102,8 @@ core::Result<bool> Database::connect(Missing missing) {
       disconnect();
       return tl::unexpected(std::move(checked.error()));
     }
+    // From the first read on the log and its index are there, and stay as long as anybody has the file open.
+    m_files = files_now();
   } catch (const SQLite::Exception& error) {
     StoreError told = translate(error);
     disconnect();
@@ -113,11 +115,6 @@ core::Result<bool> Database::connect(Missing missing) {
 void Database::open_file() {
   m_connection = std::make_unique<SQLite::Database>(m_path, SQLite::OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
   ::sqlite3* const handle = m_connection->getHandle();
-  struct stat found {};
-  if (::stat(m_path.c_str(), &found) == 0) {
-    m_device = found.st_dev;
-    m_inode = found.st_ino;
-  }
   ::sqlite3_busy_handler(handle, &Database::on_busy, this);
   // Two fsyncs of a checkpoint in every short command would cost more than the command (2.7 ms against 0.7 ms). The
   // log stays behind instead, and `checkpoint` copies it from time to time outside the critical path.
@@ -215,10 +212,21 @@ SQLite::Statement& Database::statement(const char* text) {
   return m_statements.emplace_back(std::make_unique<Prepared>(*m_connection, text))->statement;
 }
 
+std::array<Database::FileId, 3> Database::files_now() const noexcept {
+  std::array<FileId, 3> files{};
+  struct stat found {};
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    constexpr std::array<const char*, 3> endings{"", "-wal", "-shm"};
+    if (::stat((m_path + endings[i]).c_str(), &found) == 0) {
+      files[i] = {found.st_dev, found.st_ino};
+    }
+  }
+  return files;
+}
+
 // SQLite looks at the path it resolved when it opened the file; a link on the way may lead elsewhere by now.
 bool Database::moved() noexcept {
-  struct stat found {};
-  if (::stat(m_path.c_str(), &found) != 0 || found.st_dev != m_device || found.st_ino != m_inode) {
+  if (const auto now = files_now(); now.front().inode == 0 || now != m_files) {
     return true;
   }
   int answer = 0;

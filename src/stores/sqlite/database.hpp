@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -30,7 +31,8 @@ public:
   // The statement for this text, prepared at its first use of this connection and reset before each further one.
   SQLite::Statement& statement(const char* text);
 
-  // Whether the path leads to another file than the one that is open: what is written to it now, nobody will see.
+  // Whether the path leads to another file than the one that is open, or the log or its index beside it was taken away:
+  // what is written now, nobody will see.
   bool moved() noexcept;
   // The file can be read but not written by us.
   bool is_read_only() noexcept;
@@ -44,6 +46,12 @@ public:
   core::StoreError translate(const SQLite::Exception& error) const;
 
 private:
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;  // 0: no such file
+    bool operator==(const FileId&) const = default;
+  };
+  std::array<FileId, 3> files_now() const noexcept;
   static int on_busy(void* self, int tries);
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
@@ -64,8 +72,8 @@ private:
   };
   std::vector<std::unique_ptr<Prepared>> m_statements;
   std::chrono::steady_clock::time_point m_verb_began;
-  dev_t m_device = 0;  // where the path led to when it was opened
-  ino_t m_inode = 0;
+  // Where the paths led to when they were opened: the file, its log, the log's index.
+  std::array<FileId, 3> m_files{};
   bool m_interrupted = false;
   std::int64_t m_log_bytes = 0;
 };
