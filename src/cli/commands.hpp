@@ -11,6 +11,8 @@ namespace cli {
 
 extern const Command acquire_command;
 extern const Command block_command;
+extern const Command completion_command;
+extern const Command config_command;
 extern const Command exec_command;
 extern const Command help_command;
 extern const Command release_command;

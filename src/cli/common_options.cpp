@@ -4,8 +4,9 @@
 namespace cli {
 
 void CommonOptions::declare(Options& options) {
-  options.text("--store", "URL", "where locks live (LK_STORE; default: a file of this user)", store);
+  options.text("--store", "URL|NAME", "where locks live (LK_STORE; default: a file of this user)", store);
   options.text("--prefix", "P", "before each key in Redis (LK_PREFIX; default lk:)", prefix);
+  options.text("--config", "FILE", "settings, instead of the usual files (LK_CONFIG)", config);
   options.choice(
       "--color", "WHEN", "auto|always|never", "colours of status: auto, always, never (default auto)", color);
   options.flag("-q,--quiet", "say nothing but errors", quiet);

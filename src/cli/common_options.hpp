@@ -11,7 +11,8 @@ namespace cli {
 struct CommonOptions {
   std::optional<std::string> store;
   std::optional<std::string> prefix;
-  std::string color = "auto";
+  std::optional<std::string> config;
+  std::string color;  // empty: not given
   bool quiet = false;
   bool verbose = false;
 

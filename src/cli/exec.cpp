@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,14 +48,22 @@ constexpr Millis default_ttl{60'000};
 // The environment of the command: the caller's, with lk's own words in it.
 class ChildEnvironment {
 public:
-  ChildEnvironment(const core::Key& key, std::string_view owner, core::Fence fence, const std::string& store) {
+  ChildEnvironment(const core::Key& key, std::string_view owner, core::Fence fence, const core::Store& store,
+                   const Settings& settings, const CommonOptions& line) {
     set("LK_KEY", key.text());
     set("LK_OWNER", owner);
     set("LK_FENCE", fmt::to_string(fence.value));
     const auto held = variable("LK_HELD");
     set("LK_HELD", held && !held->empty() ? fmt::format("{}\n{}", *held, owner) : std::string(owner));
+    // What leads to the same lock: a store's name only together with the file that has it.
     if (!variable("LK_STORE")) {
-      set("LK_STORE", store);
+      set("LK_STORE", settings.store_name ? settings.store_name->value : store.address());
+      if (settings.store_name && line.config) {
+        set("LK_CONFIG", std::filesystem::absolute(*line.config).string());
+      }
+    }
+    if (settings.prefix && !variable("LK_PREFIX")) {
+      set("LK_PREFIX", settings.prefix->value);
     }
     for (char** entry = environ; *entry != nullptr; ++entry) {
       if (!replaced(*entry)) {
@@ -88,16 +97,16 @@ class Exec : public Action {
 public:
   explicit Exec(Options& options) {
     options.text("--key", "K", "the name of the lock", m_key);
+    m_named.declare(options);
     options.text("--ttl", "D", "the lease, renewed while CMD runs (LK_TTL; default 60s)", m_ttl);
     options.text("--wait", "D|forever", "wait in line that long (default 0: try once)", m_wait);
-    options.number("--max-waiting", "join the line only if fewer than N wait", 1, 1'000'000, m_max_waiting);
+    options.text("--max-waiting", "N", "join the line only if fewer than N wait", m_max_waiting_text);
     options.text("--owner", "T", "the owner token (default random; -: read from stdin)", m_owner);
     options.text("--note", "TEXT", "shown by status", m_note);
-    options.number("-E,--busy-exit", "exit status when not acquired (default 75)", 0, 255, m_busy_exit);
-    options.duration("--kill-after", "from TERM to KILL (default ttl/4, at most 5s)", Millis(0), m_kill_after);
-    options.choice(
-        "--on-lost", "WHAT", "term|kill|warn", "when the lock is lost: term, kill, warn (default term)", m_on_lost);
-    options.duration("--min-hold", "keep the lock until D after the grant", Millis(0), m_min_hold);
+    options.text("-E,--busy-exit", "N", "exit status when not acquired (default 75)", m_busy_exit_text);
+    options.text("--kill-after", "D", "from TERM to KILL (default ttl/4, at most 5s)", m_kill_after);
+    options.text("--on-lost", "WHAT", "when the lock is lost: term, kill, warn (default term)", m_on_lost);
+    options.text("--min-hold", "D", "keep the lock until D after the grant", m_min_hold);
     options.number("--status-fd", "write one JSON line there at the end", 3, 1'000'000, m_status_fd);
     options.flag("--nested", "run under the lock if a parent exec holds it", m_nested);
     options.flag("--raw-key", "take a key that begins or ends with : or /", m_raw_key);
@@ -108,9 +117,10 @@ public:
 
 private:
   int refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits);
-  int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command,
+  int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command, Millis ttl,
             const os::Signals& signals);
   void check_status_fd() const;
+  core::Terms terms_of(const Settings& settings, Millis ttl) const;
   // Every way out of `run` once the line can be written.
   int end(int status) {
     if (m_status_fd) {
@@ -122,16 +132,19 @@ private:
   int busy_status() const { return m_busy_exit ? static_cast<int>(*m_busy_exit) : to_int(ExitCode::busy); }
 
   CommonOptions m_common;
+  NamedLock m_named;
   std::optional<std::string> m_key;
   std::optional<std::string> m_ttl;
   std::optional<std::string> m_wait;
+  std::optional<std::string> m_max_waiting_text;
   std::optional<std::size_t> m_max_waiting;
   std::optional<std::string> m_owner;
   std::optional<std::string> m_note;
+  std::optional<std::string> m_busy_exit_text;
   std::optional<std::size_t> m_busy_exit;
-  std::optional<Millis> m_kill_after;
-  std::string m_on_lost = "term";
-  std::optional<Millis> m_min_hold;
+  std::optional<std::string> m_kill_after;
+  std::optional<std::string> m_on_lost;
+  std::optional<std::string> m_min_hold;
   std::optional<std::size_t> m_status_fd;
   bool m_nested = false;
   bool m_raw_key = false;
@@ -151,23 +164,38 @@ void Exec::check_status_fd() const {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-hold::OnLost on_lost_of(const std::string& word) {
-  return word == "kill" ? hold::OnLost::kill : word == "warn" ? hold::OnLost::warn : hold::OnLost::term;
+core::Terms Exec::terms_of(const Settings& settings, Millis ttl) const {
+  const auto given = option_or_lock(m_kill_after, "--kill-after", settings, "kill_after");
+  auto terms = core::make_terms(ttl, given ? std::optional(duration_of(*given, Millis(0))) : std::nullopt);
+  if (!terms) {
+    throw Ending(given ? blame(*given) : ExitCode::usage,
+                 fmt::format("{} {}", given ? given->source : "--kill-after", terms.error()));
+  }
+  return *terms;
 }
 
 int Exec::run(const Call& call) {
   const Report report(m_common);
-  const core::Key key = key_to_take(m_key, m_raw_key);
+  const Settings settings = settle(m_common, m_ttl, m_named);
+  const core::Key key = key_to_take(m_key, m_raw_key, m_named, settings);
   if (*call.words == nullptr) {
     throw usage_error("no command to run: lk exec --key K -- CMD [ARG...]");
   }
-  const Settings settings = settle(m_common, m_ttl);
   const Millis ttl = ttl_of(settings, core::shortest_exec_ttl, default_ttl);
-  const auto terms = core::make_terms(ttl, m_kill_after);
-  if (!terms) {
-    throw usage_error(fmt::format("--kill-after {}", terms.error()));
+  const auto terms = terms_of(settings, ttl);
+  const auto on_lost_given = option_or_lock(m_on_lost, "--on-lost", settings, "on_lost");
+  const hold::OnLost on_lost = on_lost_given ? on_lost_of(*on_lost_given) : hold::OnLost::term;
+  const auto wait_given = option_or_lock(m_wait, "--wait", settings, "wait");
+  const std::optional<Millis> at_most = wait_given ? wait_of(*wait_given) : std::optional(Millis(0));
+  const auto min_hold = option_or_lock(m_min_hold, "--min-hold", settings, "min_hold");
+  const auto note = option_or_lock(m_note, "--note", settings, "note");
+  if (const auto given = option_or_lock(m_max_waiting_text, "--max-waiting", settings, "max_waiting")) {
+    m_max_waiting = number_of(*given, 1, most_waiting);
   }
-  const std::optional<Millis> at_most = m_wait ? parse_wait(*m_wait) : std::optional(Millis(0));
+  if (const auto given = option_or_lock(m_busy_exit_text, "--busy-exit", settings, "busy_exit")) {
+    m_busy_exit = number_of(*given, 0, 255);
+  }
+  const Millis held_at_least = min_hold ? duration_of(*min_hold, Millis(0)) : Millis(0);
   const bool waits = !at_most || *at_most > Millis(0);
   check_status_fd();
   if (m_nested && m_status_fd) {
@@ -194,7 +222,8 @@ int Exec::run(const Call& call) {
       m_line.reason = "deadlock";
       return end(to_int(ExitCode::busy));
     }
-    const ChildEnvironment environment(key, held->owner.bytes(), held->fence.value_or(core::Fence{}), store->address());
+    const ChildEnvironment environment(
+        key, held->owner.bytes(), held->fence.value_or(core::Fence{}), *store, settings, m_common);
     finish_stderr();
     signals.restore_in_child();
     ::execvpe(call.words[0], call.words, environment.pointers());
@@ -213,7 +242,7 @@ int Exec::run(const Call& call) {
   wait.ask.ttl = ttl;
   wait.ask.max_waiting = m_max_waiting;
   wait.ask.durable = false;
-  wait.ask.who = who_asks(::getpid(), call.words[0], m_note);
+  wait.ask.who = who_asks(::getpid(), call.words[0], text_of(note));
   if (store->looks_at_keepers()) {
     wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process(), guardian->process()};
   }
@@ -247,14 +276,14 @@ int Exec::run(const Call& call) {
   m_line.waited = won.waited;
   report.detail(sentence::granted(key, won.fence));
 
-  const hold::Duty duty{claim, *terms, on_lost_of(m_on_lost), m_min_hold.value_or(Millis(0))};
-  const ChildEnvironment environment(key, claim.owner.bytes(), won.fence, store->address());
+  const hold::Duty duty{claim, terms, on_lost, held_at_least};
+  const ChildEnvironment environment(key, claim.owner.bytes(), won.fence, *store, settings, m_common);
   // With a terminal, or under another exec, the child stays in the group that gets Ctrl-C.
   const hold::Command command{call.words, environment.pointers(), !os::has_terminal() && !variable("LK_HELD")};
   ExecNarrator narrator(report, key, duty, *store);
   const hold::Ended result =
       hold::supervise(*store, limits, clock, signals, page, guardian, open_again, won, duty, command, narrator);
-  return ended(report, key, result, call.words[0], signals);
+  return ended(report, key, result, call.words[0], ttl, signals);
 }
 
 int Exec::refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits) {
@@ -270,7 +299,7 @@ int Exec::refused(const Report& report, const core::Key& key, const hold::Refuse
   return end(busy_status());
 }
 
-int Exec::ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command,
+int Exec::ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command, Millis ttl,
                 const os::Signals& signals) {
   using Start = hold::Ended::Start;
   m_line.released = ended.released;
@@ -281,7 +310,7 @@ int Exec::ended(const Report& report, const core::Key& key, const hold::Ended& e
       break;
     case Start::too_late:
       m_line.reason = "too_late";
-      report.error(sentence::granted_too_late(key, m_ttl ? to_duration("--ttl", *m_ttl, Millis(0)) : default_ttl));
+      report.error(sentence::granted_too_late(key, ttl));
       return end(ended.released ? to_int(ExitCode::store_down) : busy_status());
     case Start::signalled:
       m_line.reason = "signal";

@@ -13,9 +13,7 @@ namespace {
 
 class Help : public Action {
 public:
-  explicit Help(Options& options) {
-    options.words("COMMAND", "acquire, block, exec, release, renew or status", m_names);
-  }
+  explicit Help(Options& options) { options.words("COMMAND", "one of the commands that lk help lists", m_names); }
 
   int run(const Call&) override {
     if (m_names.size() > 1) {

@@ -33,6 +33,12 @@ std::string line_of_stdin() {
   return line;
 }
 
+void check_one_key(const std::optional<std::string>& option, const NamedLock& named) {
+  if (option && named.name()) {
+    throw usage_error("--key and --lock exclude each other: the settings file has the key of a named lock");
+  }
+}
+
 }  // namespace
 
 core::Key parse_key(std::string_view source, std::string_view text) {
@@ -43,7 +49,12 @@ core::Key parse_key(std::string_view source, std::string_view text) {
   return *std::move(key);
 }
 
-core::Key key_to_take(const std::optional<std::string>& option, bool raw) {
+core::Key key_to_take(const std::optional<std::string>& option, bool raw, const NamedLock& named,
+                      const Settings& settings) {
+  check_one_key(option, named);
+  if (named.name()) {
+    return named.key(settings.lock);
+  }
   if (!option) {
     throw usage_error("--key is missing");
   }
@@ -59,7 +70,11 @@ core::Key key_to_take(const std::optional<std::string>& option, bool raw) {
   return key;
 }
 
-core::Key key_of_lock(const std::optional<std::string>& option) {
+core::Key key_of_lock(const std::optional<std::string>& option, const NamedLock& named, const Settings& settings) {
+  check_one_key(option, named);
+  if (named.name()) {
+    return named.key(settings.lock);
+  }
   if (option) {
     return parse_key("--key", *option);
   }
@@ -98,18 +113,53 @@ core::Millis ttl_of(const Settings& settings, core::Millis shortest, core::Milli
   if (ttl_given != nullptr) {
     *ttl_given = settings.ttl.has_value();
   }
-  return settings.ttl ? to_duration(settings.ttl->source, settings.ttl->value, shortest) : fallback;
+  return settings.ttl ? duration_of(*settings.ttl, shortest) : fallback;
 }
 
-std::optional<core::Millis> parse_wait(const std::string& text) {
-  if (text == "forever") {
+std::optional<core::Millis> wait_of(const Given& given) {
+  if (given.value == "forever") {
     return std::nullopt;
   }
-  const auto wait = core::parse_duration(text);
+  const auto wait = core::parse_duration(given.value);
   if (!wait) {
-    throw usage_error(fmt::format("--wait {}, or forever", wait.error()));
+    throw Ending(blame(given), fmt::format("{} {}, or forever", given.source, wait.error()));
   }
   return *wait;
+}
+
+ExitCode blame(const Given& given) { return given.file.empty() ? ExitCode::usage : ExitCode::configuration; }
+
+std::optional<std::string> text_of(const std::optional<Given>& given) {
+  return given ? std::optional(given->value) : std::nullopt;
+}
+
+core::Millis duration_of(const Given& given, core::Millis shortest) {
+  try {
+    return to_duration(given.source, given.value, shortest);
+  } catch (const Ending& ending) {
+    throw Ending(blame(given), ending.what());
+  }
+}
+
+hold::OnLost on_lost_of(const Given& given) {
+  if (given.value == "term") {
+    return hold::OnLost::term;
+  }
+  if (given.value == "kill") {
+    return hold::OnLost::kill;
+  }
+  if (given.value == "warn") {
+    return hold::OnLost::warn;
+  }
+  throw Ending(blame(given), fmt::format("{} must be term, kill or warn", given.source));
+}
+
+std::size_t number_of(const Given& given, std::size_t smallest, std::size_t largest) {
+  try {
+    return to_number(given.source, given.value, smallest, largest);
+  } catch (const Ending& ending) {
+    throw Ending(blame(given), ending.what());
+  }
 }
 
 }  // namespace cli

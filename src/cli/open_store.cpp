@@ -89,6 +89,9 @@ core::StoreOptions store_options(const Settings& settings, bool durable, const c
   options.durable = durable;
   options.limits = limits;
   options.password = variable("LK_REDIS_PASSWORD");
+  if (!options.password && settings.password) {
+    options.password = settings.password->value;
+  }
   if (settings.prefix) {
     options.prefix = settings.prefix->value;
   }

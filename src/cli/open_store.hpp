@@ -12,7 +12,7 @@ namespace cli {
 // The store that was asked for, or this user's default. Paths are absolute. Throws Ending.
 core::StoreUrl store_url(const Settings& settings);
 
-// What a store is opened with; the password of LK_REDIS_PASSWORD among it.
+// What a store is opened with; the password of LK_REDIS_PASSWORD or the settings file among it.
 core::StoreOptions store_options(const Settings& settings, bool durable, const core::Limits* limits);
 
 // `clock` and `limits` outlive the store. Throws Ending; a bad address names where it came from.

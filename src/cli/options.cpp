@@ -56,6 +56,7 @@ struct Options::Parser {
   std::vector<std::string>* words = nullptr;
   bool help = false;
   std::vector<const CLI::Option*> seen;
+  std::vector<std::pair<const CLI::Option*, std::vector<std::string>*>> repeatable;  // not for CLI11
   std::vector<std::string> for_cli11;  // each option by its long name, each value as a word of its own
 
   void add_line(std::string_view names, std::string_view placeholder, std::string_view text) {
@@ -96,6 +97,12 @@ struct Options::Parser {
   }
 
   void take_value(const CLI::Option& option, std::string value) {
+    for (const auto& [repeated, target] : repeatable) {
+      if (repeated == &option) {
+        target->push_back(std::move(value));
+        return;
+      }
+    }
     if (std::find(seen.begin(), seen.end(), &option) != seen.end()) {
       throw usage_error(fmt::format("{} is given twice", name_of(option)));
     }
@@ -134,6 +141,12 @@ void Options::value(std::string_view names, std::string_view placeholder, std::s
 void Options::text(std::string_view names, std::string_view placeholder, std::string_view help,
                    std::optional<std::string>& target) {
   value(names, placeholder, help, [&target](const std::string& text) { target = text; });
+}
+
+void Options::texts(std::string_view names, std::string_view placeholder, std::string_view help,
+                    std::vector<std::string>& target) {
+  m_parser->add_line(names, placeholder, help);
+  m_parser->repeatable.emplace_back(m_parser->app.add_option(std::string(names)), &target);
 }
 
 void Options::duration(std::string_view names, std::string_view help, core::Millis shortest,

@@ -41,6 +41,9 @@ public:
              std::function<void(const std::string&)> take);
   void text(std::string_view names, std::string_view placeholder, std::string_view help,
             std::optional<std::string>& target);
+  // May be given more than once.
+  void texts(std::string_view names, std::string_view placeholder, std::string_view help,
+             std::vector<std::string>& target);
   void duration(std::string_view names, std::string_view help, core::Millis shortest,
                 std::optional<core::Millis>& target);
   void number(std::string_view names, std::string_view help, std::size_t smallest, std::size_t largest,

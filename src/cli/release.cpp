@@ -49,6 +49,7 @@ class ReleaseLock : public Action {
 public:
   explicit ReleaseLock(Options& options) {
     options.text("--key", "K", "the name of the lock (LK_KEY)", m_key);
+    m_named.declare(options);
     options.text("--owner", "T", "its owner token (LK_OWNER; -: read from stdin)", m_owner);
     options.flag("--force", "remove the holder, whoever it is; shows it and asks", m_force);
     options.flag("--yes", "with --force: do not ask", m_yes);
@@ -58,7 +59,8 @@ public:
 
   int run(const Call&) override {
     const Report report(m_common);
-    const core::Key key = key_of_lock(m_key);
+    const Settings settings = settle(m_common, std::nullopt, m_named);
+    const core::Key key = key_of_lock(m_key, m_named, settings);
     if (m_force && m_owner) {
       throw usage_error("--force and --owner exclude each other: --force asks for no token");
     }
@@ -69,7 +71,6 @@ public:
     if (m_force && !m_yes && !can_ask) {
       throw usage_error("--force needs --yes where there is no terminal to ask on");
     }
-    const Settings settings = settle(m_common);
     const core::StoreUrl url = store_url(settings);
     return m_force ? force(report, key, settings, url) : give_back(report, key, settings, url);
   }
@@ -146,6 +147,7 @@ private:
   }
 
   CommonOptions m_common;
+  NamedLock m_named;
   std::optional<std::string> m_key;
   std::optional<std::string> m_owner;
   std::optional<std::size_t> m_fence;

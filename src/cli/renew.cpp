@@ -18,6 +18,7 @@ class Renew : public Action {
 public:
   explicit Renew(Options& options) {
     options.text("--key", "K", "the name of the lock (LK_KEY)", m_key);
+    m_named.declare(options);
     options.text("--owner", "T", "its owner token (LK_OWNER; -: read from stdin)", m_owner);
     options.text("--ttl", "D", "from now, never shortening (LK_TTL; default 15m)", m_ttl);
     m_common.declare(options);
@@ -25,8 +26,8 @@ public:
 
   int run(const Call&) override {
     const Report report(m_common);
-    const core::Key key = key_of_lock(m_key);
-    const Settings settings = settle(m_common, m_ttl);
+    const Settings settings = settle(m_common, m_ttl, m_named);
+    const core::Key key = key_of_lock(m_key, m_named, settings);
     const core::Millis ttl = ttl_of(settings, core::shortest_ttl, std::chrono::minutes(15));
     const core::StoreUrl url = store_url(settings);
     const core::Claim claim{key, owner_of_lock(m_owner, key), core::AskId{}};
@@ -54,6 +55,7 @@ public:
 
 private:
   CommonOptions m_common;
+  NamedLock m_named;
   std::optional<std::string> m_key;
   std::optional<std::string> m_owner;
   std::optional<std::string> m_ttl;

@@ -1,28 +1,175 @@
 // The order in which the sources of a setting are asked.
 #include "cli/settings.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "cli/ending.hpp"
 #include "cli/environment.hpp"
+#include "cli/nearest.hpp"
+#include "cli/report.hpp"
+#include "core/text.hpp"
 
 namespace cli {
 
 namespace {
 
-std::optional<Given> first_of(const std::optional<std::string>& on_the_line, const char* option, const char* name) {
+std::optional<Given> copy_of(const Given* given) { return given == nullptr ? std::nullopt : std::optional(*given); }
+
+std::optional<Given> first_of(const std::optional<std::string>& on_the_line, const char* option, const Given* of_lock,
+                              const char* variable_name, const Given* fallback) {
   if (on_the_line) {
     return Given{*on_the_line, option};
   }
-  if (auto value = variable(name)) {
-    return Given{*std::move(value), name};
+  if (of_lock != nullptr) {
+    return *of_lock;
   }
-  return std::nullopt;
+  if (variable_name != nullptr) {
+    if (auto value = variable(variable_name)) {
+      return Given{*std::move(value), variable_name};
+    }
+  }
+  return copy_of(fallback);
+}
+
+// The first line of a file that holds nothing but a password. A relative path starts where the settings file is.
+std::string password_in(const Given& file, bool quiet) {
+  std::filesystem::path path = file.value;
+  if (path.is_relative()) {
+    path = std::filesystem::path(file.file).parent_path() / path;
+  }
+  std::ifstream in(path);
+  std::string password;
+  if (!in || !std::getline(in, password) || password.empty()) {
+    throw configuration_error(fmt::format("{}: no password can be read from {}{}",
+                                          file.source,
+                                          core::escaped(path.string()),
+                                          in ? "" : fmt::format(" ({})", std::strerror(errno))));
+  }
+  if (password.back() == '\r') {
+    password.pop_back();
+  }
+  struct stat found {};
+  if (!quiet && ::stat(path.c_str(), &found) == 0 && (found.st_mode & S_IROTH) != 0) {
+    say(fmt::format("{} holds a password that every user can read: chmod 600 it", core::escaped(path.string())));
+  }
+  return password;
+}
+
+std::string files_of(const Configuration& configuration) {
+  std::string text;
+  for (const auto& file : configuration.files) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", core::escaped(file.path));
+  }
+  return text;
+}
+
+// A name that no section has: what there is instead.
+[[noreturn]] void no_such(const Given& asked, std::string_view kind,
+                          const std::map<std::string, Entries, std::less<>>& sections,
+                          const Configuration& configuration, std::string_view way_out) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const auto& [name, entries] : sections) {
+    names.push_back(name);
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  }
+  const std::string near = did_you_mean(asked.value, names);
+  throw configuration_error(fmt::format(
+      "{}: no {} is called '{}'{}{}",
+      asked.source,
+      kind,
+      core::escaped(asked.value),
+      near,
+      !list.empty() ? fmt::format("{} (there is {})", near.empty() ? "" : "", list)
+                    : fmt::format(": no settings file names one ({}){}", files_of(configuration), way_out)));
+}
+
+bool on_stdout(const std::optional<Given>& color) {
+  const std::string when = color ? color->value : "auto";
+  if (when == "always" || when == "never") {
+    return when == "always";
+  }
+  if (when != "auto") {
+    throw configuration_error(fmt::format("{} must be auto, always or never", color->source));
+  }
+  return ::isatty(STDOUT_FILENO) == 1 && variable("NO_COLOR").value_or("").empty() && variable("TERM") != "dumb";
 }
 
 }  // namespace
 
-Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl) {
-  return {first_of(line.store, "--store", "LK_STORE"),
-          first_of(line.prefix, "--prefix", "LK_PREFIX"),
-          first_of(ttl, "--ttl", "LK_TTL")};
+void resolve_store(const Configuration& configuration, const Given& asked, Settings& settings) {
+  if (!is_name(asked.value)) {
+    settings.store = asked;
+    return;
+  }
+  const auto found = configuration.stores.find(asked.value);
+  if (found == configuration.stores.end()) {
+    no_such(asked, "store", configuration.stores, configuration, "; a path has a slash, like ./locks.db");
+  }
+  const Given* const url = find(found->second, "url");
+  if (url == nullptr) {
+    throw configuration_error(fmt::format(
+        "{}: [stores.{}] has no url, for example url = \"redis://host:6379/0\"", asked.source, asked.value));
+  }
+  settings.store = *url;
+  settings.store_name = asked;
+  if (!settings.prefix) {
+    settings.prefix = copy_of(find(found->second, "prefix"));
+  }
+  settings.password = copy_of(find(found->second, "password"));
+}
+
+Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl, const NamedLock& named) {
+  const Configuration configuration = read_configuration(line.config);
+  if (!line.quiet) {
+    for (const std::string& warning : configuration.warnings) {
+      say(warning);
+    }
+  }
+  Settings settings;
+  if (named.name()) {
+    const auto found = configuration.locks.find(*named.name());
+    if (found == configuration.locks.end()) {
+      no_such({*named.name(), "--lock"}, "lock", configuration.locks, configuration, "");
+    }
+    settings.lock = found->second;
+  }
+  settings.prefix = first_of(line.prefix, "--prefix", nullptr, "LK_PREFIX", nullptr);
+  settings.ttl = first_of(ttl, "--ttl", find(settings.lock, "ttl"), "LK_TTL", configuration.default_of("ttl"));
+  const auto store =
+      first_of(line.store, "--store", find(settings.lock, "store"), "LK_STORE", configuration.default_of("store"));
+  if (store) {
+    resolve_store(configuration, *store, settings);
+    if (settings.store_name) {
+      const Entries& entries = configuration.stores.find(settings.store_name->value)->second;
+      if (const Given* const file = find(entries, "password_file");
+          file != nullptr && !settings.password && !variable("LK_REDIS_PASSWORD")) {
+        settings.password = Given{password_in(*file, line.quiet), file->source, file->file};
+      }
+    }
+  }
+  if (!settings.prefix) {
+    settings.prefix = copy_of(configuration.default_of("prefix"));
+  }
+  settings.color = on_stdout(first_of(line.color.empty() ? std::nullopt : std::optional(line.color),
+                                      "--color",
+                                      nullptr,
+                                      nullptr,
+                                      configuration.default_of("color")));
+  return settings;
+}
+
+std::optional<Given> option_or_lock(const std::optional<std::string>& option, const char* option_name,
+                                    const Settings& settings, const char* name) {
+  return first_of(option, option_name, find(settings.lock, name), nullptr, nullptr);
 }
 
 }  // namespace cli

@@ -1,25 +1,35 @@
-// What holds where an option is not given. The command line wins over the environment.
+// What holds where an option is not given. The command line wins over the named lock, that over the environment, and
+// the environment over the defaults of the settings files: who names a lock with --lock means its definition.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "cli/common_options.hpp"
+#include "cli/config_file.hpp"
+#include "cli/named_lock.hpp"
 
 namespace cli {
 
-// A value and how an error about it begins: the option or the variable it came from.
-struct Given {
-  std::string value;
-  std::string source;
-};
-
 struct Settings {
-  std::optional<Given> store;
+  std::optional<Given> store;       // a URL or a path; that of [stores.NAME] where a name was given
+  std::optional<Given> store_name;  // that name
+  std::optional<Given> password;    // of [stores.NAME]
   std::optional<Given> prefix;
   std::optional<Given> ttl;
+  Entries lock;        // [locks.NAME], with --lock; else empty
+  bool color = false;  // on stdout
 };
 
-Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl = std::nullopt);
+// Reads the settings files. Throws Ending.
+Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl = std::nullopt,
+                const NamedLock& named = {});
+
+// An option where it was given, else what the named lock has under that name.
+std::optional<Given> option_or_lock(const std::optional<std::string>& option, const char* option_name,
+                                    const Settings& settings, const char* name);
+
+// What --store, LK_STORE or an entry names, with what [stores.NAME] has where it is a name. Throws Ending (78).
+void resolve_store(const Configuration& configuration, const Given& asked, Settings& settings);
 
 }  // namespace cli

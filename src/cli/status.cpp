@@ -38,13 +38,6 @@ std::string ends_in(const std::optional<Millis>& left) {
   return left ? fmt::format("in {}", core::to_text(*left)) : std::string("never");
 }
 
-bool use_color(const std::string& choice) {
-  if (choice != "auto") {
-    return choice == "always";
-  }
-  return ::isatty(STDOUT_FILENO) == 1 && variable("NO_COLOR").value_or("").empty() && variable("TERM") != "dumb";
-}
-
 std::string_view color_of(const core::LockState& lock) {
   if (!lock.by) {
     return "\x1b[32m";  // green
@@ -175,14 +168,15 @@ public:
     options.words("KEY", "all about one lock (default LK_KEY if set, else all locks)", m_words);
     options.words("GLOB", "a table of the keys that match", m_words);
     options.text("--key", "K", "this very key, also one with * in it", m_key);
+    m_named.declare(options);
     options.flag("--json", "an array of objects, for programs", m_json);
     m_common.declare(options);
   }
 
   int run(const Call&) override {
     const Report report(m_common);
-    sort_words();
-    const Settings settings = settle(m_common);
+    const Settings settings = settle(m_common, std::nullopt, m_named);
+    sort_words(settings);
     const os::RealClock clock;
     const auto store = open_store(settings, store_url(settings), false, nullptr, clock);
     const std::string address = store->address();
@@ -195,7 +189,7 @@ public:
     }
     const core::WallTime now = clock.wall();
     const bool one_key = m_keys.size() == 1 && m_globs.empty();
-    const bool color = use_color(m_common.color);
+    const bool color = settings.color;
     if (m_json) {
       print(status_json(locks, now, address));
     } else if (one_key) {
@@ -210,9 +204,11 @@ public:
   }
 
 private:
-  void sort_words() {
-    if (m_key) {
-      m_keys.push_back(key_of_lock(m_key));
+  void sort_words(const Settings& settings) {
+    if (m_named.name() && !m_key && !m_named.is_complete(settings.lock)) {
+      m_globs.push_back(m_named.glob(settings.lock));
+    } else if (m_key || m_named.name()) {
+      m_keys.push_back(key_of_lock(m_key, m_named, settings));
     }
     for (const std::string& word : m_words) {
       if (core::Glob::is_pattern(word)) {
@@ -223,7 +219,7 @@ private:
     }
     if (m_keys.empty() && m_globs.empty()) {
       if (variable("LK_KEY")) {
-        m_keys.push_back(key_of_lock(std::nullopt));
+        m_keys.push_back(key_of_lock(std::nullopt, m_named, settings));
       } else {
         m_globs.push_back(core::Glob::everything());
       }
@@ -254,6 +250,7 @@ private:
   }
 
   CommonOptions m_common;
+  NamedLock m_named;
   std::optional<std::string> m_key;
   bool m_json = false;
   std::vector<std::string> m_words;

@@ -103,10 +103,11 @@ core::Who who_asks(std::int64_t pid, std::string command, const std::optional<st
 
 Taking::Taking(Options& options, Patience patience) : m_patience(patience) {
   options.text("--key", "K", "the name of the lock", m_key);
+  m_named.declare(options);
   options.text("--ttl", "D", "it ends after D unless renewed (LK_TTL; default 15m)", m_ttl);
   if (patience == Patience::in_line) {
     options.text("--wait", "D|forever", "longest wait, 0: one try (default forever)", m_wait);
-    options.number("--max-waiting", "join the line only if fewer than N wait", 1, 1'000'000, m_max_waiting);
+    options.text("--max-waiting", "N", "join the line only if fewer than N wait", m_max_waiting_text);
   }
   options.text("--owner", "T", "the owner token (default random; -: read from stdin)", m_owner);
   options.text("--note", "TEXT", "shown by status", m_note);
@@ -117,13 +118,18 @@ Taking::Taking(Options& options, Patience patience) : m_patience(patience) {
 
 int Taking::run(const Call&) {
   const Report report(m_common);
-  const core::Key key = key_to_take(m_key, m_raw_key);
-  const Settings settings = settle(m_common, m_ttl);
+  const Settings settings = settle(m_common, m_ttl, m_named);
+  const core::Key key = key_to_take(m_key, m_raw_key, m_named, settings);
   bool ttl_given = false;
   const Millis ttl = ttl_of(settings, core::shortest_ttl, default_ttl, &ttl_given);
   std::optional<Millis> at_most = m_patience == Patience::one_try ? std::optional<Millis>(0) : std::nullopt;
-  if (m_wait) {
-    at_most = parse_wait(*m_wait);
+  if (m_patience == Patience::in_line) {
+    if (const auto given = option_or_lock(m_wait, "--wait", settings, "wait")) {
+      at_most = wait_of(*given);
+    }
+    if (const auto given = option_or_lock(m_max_waiting_text, "--max-waiting", settings, "max_waiting")) {
+      m_max_waiting = number_of(*given, 1, most_waiting);
+    }
   }
   const core::StoreUrl url = store_url(settings);
   // Before signals are blocked: a terminal may take its time, and Ctrl-C must end that.
@@ -154,7 +160,7 @@ int Taking::run(const Call&) {
   hold::Wait wait{core::Ask{claim}, at_most};
   wait.ask.ttl = ttl;
   wait.ask.max_waiting = m_max_waiting;
-  wait.ask.who = parent(m_note);
+  wait.ask.who = parent(text_of(option_or_lock(m_note, "--note", settings, "note")));
   WaitProgress progress(report, key);
   hold::PollSleeper sleeper(clock, signals.fd(), waits ? STDOUT_FILENO : -1);
   const hold::Outcome outcome = hold::wait_for(*store, limits, clock, sleeper, progress, wait);

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/common_options.hpp"
+#include "cli/named_lock.hpp"
 #include "core/store.hpp"
 
 namespace cli {
@@ -25,11 +26,13 @@ public:
 private:
   Patience m_patience;
   CommonOptions m_common;
+  NamedLock m_named;
   std::optional<std::string> m_key;
   std::optional<std::string> m_ttl;
   std::optional<std::string> m_owner;
   std::optional<std::string> m_note;
   std::optional<std::string> m_wait;
+  std::optional<std::string> m_max_waiting_text;
   std::optional<std::size_t> m_max_waiting;
   std::string m_output = "token";
   bool m_raw_key = false;

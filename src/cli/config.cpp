@@ -1,0 +1,151 @@
+// lk config: the settings that hold, and where each comes from.
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/ending.hpp"
+#include "cli/environment.hpp"
+#include "cli/lock_options.hpp"
+#include "cli/open_store.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "core/lease.hpp"
+#include "core/store_url.hpp"
+#include "core/text.hpp"
+
+namespace cli {
+
+namespace {
+
+class Config : public Action {
+public:
+  explicit Config(Options& options) { m_common.declare(options); }
+
+  int run(const Call&) override {
+    const Configuration configuration = read_configuration(m_common.config);
+    const Settings settings = settle(m_common);
+    m_rows.push_back({{"SETTING"}, {"VALUE"}, {"FROM"}});
+    const core::StoreUrl url = store_url(settings);
+    add("store", settings.store_name ? settings.store_name->value : url.redacted(), source_of_store(settings));
+    add("ttl", settings.ttl);
+    if (settings.ttl) {
+      duration_of(*settings.ttl, core::shortest_ttl);
+    }
+    add("prefix", settings.prefix, "lk:");
+    add("password",
+        settings.password               ? "***"
+        : variable("LK_REDIS_PASSWORD") ? "***"
+                                        : "none",
+        source_of_password(settings));
+    add("color", settings.color ? "yes" : "no", "");
+    for (const auto& [name, entries] : configuration.stores) {
+      check_store(configuration, name);
+      add_all("stores", name, entries);
+    }
+    for (const auto& [name, entries] : configuration.locks) {
+      check_lock(configuration, name, entries);
+      add_all("locks", name, entries);
+    }
+    for (const auto& file : configuration.files) {
+      m_rows.push_back({{"file"}, {core::escaped(file.path)}, {file.found ? "read" : "not there"}});
+    }
+    print(aligned(m_rows));
+    return to_int(ExitCode::ok);
+  }
+
+private:
+  void add(const std::string& name, const std::string& value, const std::string& from) {
+    m_rows.push_back({{name}, {core::escaped(value)}, {core::escaped(from)}});
+  }
+
+  void add(const std::string& name, const std::optional<Given>& given, const std::string& otherwise = "") {
+    if (given) {
+      add(name, given->value, place_of(*given));
+    } else {
+      add(name, otherwise.empty() ? "each command's own" : otherwise, "default");
+    }
+  }
+
+  // Of a file its place alone: the name is in the first column already.
+  static std::string place_of(const Given& given) {
+    return given.file.empty() ? given.source : given.source.substr(0, given.source.rfind(": "));
+  }
+
+  static std::string source_of_store(const Settings& settings) {
+    return settings.store_name ? place_of(*settings.store_name)
+           : settings.store    ? place_of(*settings.store)
+                               : "default";
+  }
+
+  static std::string source_of_password(const Settings& settings) {
+    return variable("LK_REDIS_PASSWORD") ? "LK_REDIS_PASSWORD" : settings.password ? place_of(*settings.password) : "";
+  }
+
+  void add_all(const std::string& kind, const std::string& name, const Entries& entries) {
+    for (const auto& [entry, given] : entries) {
+      std::string value = given.value;
+      if (kind == "stores" && entry == "password") {
+        value = "***";
+      } else if (kind == "stores" && entry == "url") {
+        value = core::StoreUrl::parse(given.value)->redacted();
+      }
+      add(fmt::format("{}.{}.{}", kind, name, entry), value, place_of(given));
+    }
+  }
+
+  static void check_store(const Configuration& configuration, const std::string& name) {
+    Settings settings;
+    resolve_store(configuration, Given{name, fmt::format("[stores.{}]", name)}, settings);
+    store_url(settings);
+  }
+
+  // Each value as the command that takes it would.
+  static void check_lock(const Configuration& configuration, const std::string& name, const Entries& entries) {
+    const Given* const key = find(entries, "key");
+    if (key == nullptr) {
+      throw configuration_error(fmt::format("[locks.{}] has no key, for example key = \"{}:{{id}}\"", name, name));
+    }
+    parameters_of(*key);
+    if (const Given* const store = find(entries, "store")) {
+      Settings settings;
+      resolve_store(configuration, *store, settings);
+      store_url(settings);
+    }
+    for (const char* const entry : {"ttl", "kill_after", "min_hold"}) {
+      if (const Given* const given = find(entries, entry)) {
+        duration_of(*given, entry == std::string_view("ttl") ? core::shortest_ttl : core::Millis(0));
+      }
+    }
+    if (const Given* const wait = find(entries, "wait")) {
+      wait_of(*wait);
+    }
+    if (const Given* const on_lost = find(entries, "on_lost")) {
+      on_lost_of(*on_lost);
+    }
+    if (const Given* const waiting = find(entries, "max_waiting")) {
+      number_of(*waiting, 1, most_waiting);
+    }
+    if (const Given* const status = find(entries, "busy_exit")) {
+      number_of(*status, 0, 255);
+    }
+  }
+
+  CommonOptions m_common;
+  std::vector<Row> m_rows;
+};
+
+}  // namespace
+
+const Command config_command{
+    "config",
+    "Show the settings, and where each comes from",
+    "[OPTION...]",
+    "lk config --config ./lk.toml",
+    false,
+    [](Options& options) -> std::unique_ptr<Action> { return std::make_unique<Config>(options); },
+};
+
+}  // namespace cli

@@ -1,0 +1,37 @@
+// --lock and --with: a lock that the settings file defines, and the values of its parameters.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/config_file.hpp"
+#include "core/glob.hpp"
+#include "core/names.hpp"
+
+namespace cli {
+
+class Options;
+
+class NamedLock {
+public:
+  void declare(Options& options);
+
+  const std::optional<std::string>& name() const noexcept { return m_name; }
+
+  // `entries` is [locks.NAME]. Its key with the parameters filled in: "shipment:{shipment}" with shipment=7 is
+  // "shipment:7", and "{{" stands for "{". Throws a usage error that names what is missing, empty or unknown.
+  core::Key key(const Entries& entries) const;
+  // The same where some values may be missing: what matches any of them.
+  core::Glob glob(const Entries& entries) const;
+  bool is_complete(const Entries& entries) const;
+
+private:
+  std::optional<std::string> m_name;
+  std::vector<std::string> m_with;
+};
+
+// The parameters in a key, in their order. Throws a configuration error where its braces do not match.
+std::vector<std::string> parameters_of(const Given& key);
+
+}  // namespace cli
