@@ -39,7 +39,7 @@ const Command& find_command(std::string_view name) {
 std::string general_help() {
   std::string text = "lk: locks for the shell\n\n";
   for (const Command* const command : commands()) {
-    text += fmt::format("  lk {:<12}{}\n", command->name, command->summary);
+    text += fmt::format("  lk {:<11}{}\n", command->name, command->summary);
   }
   text +=
       "\n"

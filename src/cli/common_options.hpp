@@ -16,8 +16,8 @@ struct CommonOptions {
   bool quiet = false;
   bool verbose = false;
 
-  // Last in a command's help.
-  void declare(Options& options);
+  // Last in a command's help. All take --color, and only those name it in their help that show something in colour.
+  void declare(Options& options, bool colored = false);
 };
 
 }  // namespace cli

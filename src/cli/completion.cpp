@@ -28,7 +28,7 @@ class Completion : public Action {
 public:
   explicit Completion(Options& options) {
     options.words("SHELL", "bash, zsh or fish: print its script", m_words);
-    options.text("--list", "WHAT", "the words there are now: stores, locks, parameters, keys or owners", m_list);
+    options.text("--list", "WHAT", "words of now: stores, locks, parameters, keys, owners", m_list);
     options.text("--key", "K", "whose owners", m_key);
     m_named.declare(options);
     m_common.declare(options);

@@ -22,7 +22,7 @@ namespace {
 
 class Config : public Action {
 public:
-  explicit Config(Options& options) { m_common.declare(options); }
+  explicit Config(Options& options) { m_common.declare(options, true); }
 
   int run(const Call&) override {
     const Configuration configuration = read_configuration(m_common.config);

@@ -78,7 +78,7 @@ public:
         } else if (name == "locks") {
           sections(table(node, name), "locks", lock_names(), m_configuration.locks);
         } else {
-          unknown(node, name, "a settings file", {"defaults", "stores", "locks"});
+          unknown(key, "a settings file", {"defaults", "stores", "locks"});
         }
       }
     } catch (const toml::parse_error& error) {
@@ -96,10 +96,13 @@ private:
         fmt::format("{}: {} must be a table: [{}]", place(m_path, node), core::escaped(name), core::escaped(name)));
   }
 
-  [[noreturn]] void unknown(const toml::node& node, std::string_view name, std::string_view where,
+  [[noreturn]] void unknown(const toml::key& key, std::string_view where,
                             const std::vector<std::string_view>& known) const {
-    throw configuration_error(fmt::format(
-        "{}: {} has no '{}'{}", place(m_path, node), where, core::escaped(name), did_you_mean(name, known)));
+    throw configuration_error(fmt::format("{}: {} has no '{}'{}",
+                                          place(m_path, key.source().begin),
+                                          where,
+                                          core::escaped(key.str()),
+                                          did_you_mean(key.str(), known)));
   }
 
   void sections(const toml::table& all, std::string_view kind, const std::vector<std::string_view>& known,
@@ -122,7 +125,7 @@ private:
     for (const auto& [key, node] : section) {
       const std::string name(key.str());
       if (std::find(known.begin(), known.end(), name) == known.end()) {
-        unknown(node, name, title, known);
+        unknown(key, title, known);
       }
       target[name] = Given{text_of(node, name), fmt::format("{}: {}", place(m_path, node), name), m_path};
     }

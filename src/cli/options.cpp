@@ -60,6 +60,9 @@ struct Options::Parser {
   std::vector<std::string> for_cli11;  // each option by its long name, each value as a word of its own
 
   void add_line(std::string_view names, std::string_view placeholder, std::string_view text) {
+    if (text.empty()) {
+      return;
+    }
     std::string left(names);
     if (const auto comma = left.find(','); comma != std::string::npos) {
       left.insert(comma + 1, " ");

@@ -35,7 +35,8 @@ public:
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help. Targets outlive the parsing and
+  // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help, which leaves out an option
+  // without a text. Targets outlive the parsing and
   // keep what they have where the option is not given.
   void value(std::string_view names, std::string_view placeholder, std::string_view help,
              std::function<void(const std::string&)> take);

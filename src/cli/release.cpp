@@ -159,7 +159,7 @@ private:
 
 const Command release_command{
     "release",
-    "Give a lock back, or free one whose holder is in the way (--force)",
+    "Give a lock back, or free a stuck one (--force)",
     "--key K [--owner T] [--fence N] | --key K --force [--yes]",
     "lk release --key deploy --owner \"$token\"",
     false,

@@ -175,6 +175,10 @@ std::string other_fence(const core::Key& key, core::Fence wanted, const core::Oc
   return fmt::format("nothing was removed: fence {} is not that of the holder; {}", wanted.value, refusal(key, by));
 }
 
+std::string none_held_longer(core::Millis than, std::string_view store) {
+  return fmt::format("no lock is held for longer than {} in {}", core::to_text(than), core::escaped(store));
+}
+
 std::string no_locks(std::string_view pattern, std::string_view store) {
   return pattern.empty() || pattern == "*"
              ? fmt::format("no locks in {}", core::escaped(store))

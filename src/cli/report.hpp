@@ -65,6 +65,7 @@ std::string changed(const core::Key& key);
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by);
 
 // status.
+std::string none_held_longer(core::Millis than, std::string_view store);
 std::string no_locks(std::string_view pattern, std::string_view store);
 
 // With -v.

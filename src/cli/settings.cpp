@@ -46,12 +46,12 @@ std::string password_in(const Given& file, bool quiet) {
     path = std::filesystem::path(file.file).parent_path() / path;
   }
   std::ifstream in(path);
+  const std::string why = in ? "it is empty" : std::strerror(errno);
   std::string password;
-  if (!in || !std::getline(in, password) || password.empty()) {
-    throw configuration_error(fmt::format("{}: no password can be read from {}{}",
-                                          file.source,
-                                          core::escaped(path.string()),
-                                          in ? "" : fmt::format(" ({})", std::strerror(errno))));
+  std::getline(in, password);
+  if (password.empty()) {
+    throw configuration_error(
+        fmt::format("{}: no password can be read from {} ({})", file.source, core::escaped(path.string()), why));
   }
   if (password.back() == '\r') {
     password.pop_back();

@@ -1,6 +1,9 @@
 // lk status: who holds what, since when, until when, who waits.
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +16,7 @@
 #include "cli/ending.hpp"
 #include "cli/environment.hpp"
 #include "cli/json.hpp"
+#include "cli/live_screen.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/open_store.hpp"
 #include "cli/options.hpp"
@@ -22,7 +26,9 @@
 #include "cli/times.hpp"
 #include "core/glob.hpp"
 #include "core/text.hpp"
+#include "hold/sleeper.hpp"
 #include "os/real_clock.hpp"
+#include "os/signals.hpp"
 
 namespace cli {
 
@@ -165,41 +171,49 @@ private:
 class Status : public Action {
 public:
   explicit Status(Options& options) {
-    options.words("KEY", "all about one lock (default LK_KEY if set, else all locks)", m_words);
+    options.words("KEY", "all about one lock (default LK_KEY, else all locks)", m_words);
     options.words("GLOB", "a table of the keys that match", m_words);
     options.text("--key", "K", "this very key, also one with * in it", m_key);
     m_named.declare(options);
     options.flag("--json", "an array of objects, for programs", m_json);
-    m_common.declare(options);
+    options.flag("--watch", "show it again every second, until Ctrl-C", m_watch);
+    options.duration("--held-longer-than", "only those; status 1 if there are none", Millis(0), m_held_longer_than);
+    m_common.declare(options, true);
   }
 
   int run(const Call&) override {
     const Report report(m_common);
+    const bool on_terminal = ::isatty(STDOUT_FILENO) == 1;
+    if (m_watch && (m_json || !on_terminal)) {
+      throw usage_error("--watch redraws a terminal: for programs call status --json from time to time");
+    }
     const Settings settings = settle(m_common, std::nullopt, m_named);
     sort_words(settings);
     const os::RealClock clock;
-    const auto store = open_store(settings, store_url(settings), false, nullptr, clock);
+    std::optional<os::Signals> signals;
+    core::Limits limits;
+    if (m_watch) {
+      signals.emplace();
+      limits.interrupt_fd = signals->fd();
+    }
+    const auto store = open_store(settings, store_url(settings), false, &limits, clock);
     const std::string address = store->address();
     report.detail(sentence::asking(*store));
+    if (m_watch) {
+      return watch(*store, clock, *signals, settings.color);
+    }
 
-    const std::vector<core::LockState> locks = ask(*store);
-    bool occupied = false;
-    for (const core::LockState& lock : locks) {
-      occupied = occupied || lock.by.has_value();
-    }
+    const std::vector<core::LockState> locks = value_or_end(ask(*store));
     const core::WallTime now = clock.wall();
-    const bool one_key = m_keys.size() == 1 && m_globs.empty();
-    const bool color = settings.color;
-    if (m_json) {
-      print(status_json(locks, now, address));
-    } else if (one_key) {
-      print(Card(now).text(locks.front(), address, color));
-    } else if (!locks.empty()) {
-      print(table(locks, color));
-    }
+    print(m_json ? status_json(locks, now, address) : shown(locks, now, address, settings.color));
     if (locks.empty()) {
-      report.news(sentence::no_locks(m_globs.size() == 1 && m_keys.empty() ? m_globs.front().pattern() : "", address));
+      if (m_held_longer_than) {
+        report.detail(sentence::none_held_longer(*m_held_longer_than, address));
+      } else {
+        report.news(sentence::no_locks(one_glob(), address));
+      }
     }
+    const bool occupied = std::any_of(locks.begin(), locks.end(), [](const auto& lock) { return lock.by.has_value(); });
     return to_int(occupied ? ExitCode::ok : ExitCode::nothing);
   }
 
@@ -226,33 +240,99 @@ private:
     }
   }
 
+  std::string one_glob() const { return m_globs.size() == 1 && m_keys.empty() ? m_globs.front().pattern() : ""; }
+
+  std::string shown(const std::vector<core::LockState>& locks, core::WallTime now, const std::string& address,
+                    bool color) const {
+    if (locks.empty()) {
+      return "";
+    }
+    return m_keys.size() == 1 && m_globs.empty() ? Card(now).text(locks.front(), address, color) : table(locks, color);
+  }
+
+  // Until Ctrl-C, which ends it well; any other signal ends it as a signal does.
+  int watch(core::Store& store, const core::Clock& clock, os::Signals& signals, bool color) const {
+    constexpr std::chrono::seconds between_looks{1};
+    hold::PollSleeper sleeper(clock, signals.fd(), STDOUT_FILENO);
+    std::optional<LiveScreen> screen(std::in_place);
+    const std::string address = store.address();
+    hold::Woke woke = hold::Woke::time;
+    while (woke == hold::Woke::time && !screen->failed()) {
+      const core::Instant next = clock.now() + between_looks;
+      const auto locks = ask(store);
+      const core::WallTime now = clock.wall();
+      std::string text = fmt::format("{}  {}\n\n", local_time(now), core::escaped(address));
+      if (!locks) {
+        text += fmt::format("{}\n", locks.error().detail);
+      } else if (locks->empty()) {
+        text += fmt::format("{}\n",
+                            m_held_longer_than ? sentence::none_held_longer(*m_held_longer_than, address)
+                                               : sentence::no_locks(one_glob(), address));
+      } else {
+        text += shown(*locks, now, address, color);
+      }
+      screen->draw(text);
+      woke = sleeper.sleep_until(next, nullptr);
+    }
+    screen.reset();
+    const auto signal = signals.next();
+    if (signal && signal->number != SIGINT) {
+      signals.die_of(signal->number);
+    }
+    return to_int(ExitCode::ok);
+  }
+
   // In key order, each key once. A key that was named is there also where it is free.
-  std::vector<core::LockState> ask(core::Store& store) const {
+  core::Result<std::vector<core::LockState>> ask(core::Store& store) const {
     std::map<core::Key, core::LockState> found;
     for (const core::Glob& glob : m_globs) {
-      for (core::LockState& lock : value_or_end(store.list(glob))) {
+      auto locks = store.list(glob);
+      if (!locks) {
+        return locks;
+      }
+      for (core::LockState& lock : *locks) {
         // Only status() tells the line.
         if (m_json && lock.waiting > 0) {
-          lock = value_or_end(store.status(lock.key));
+          auto whole = store.status(lock.key);
+          if (!whole) {
+            return tl::unexpected(std::move(whole.error()));
+          }
+          lock = std::move(*whole);
         }
         found.insert_or_assign(lock.key, lock);
       }
     }
     for (const core::Key& key : m_keys) {
-      found.insert_or_assign(key, value_or_end(store.status(key)));
+      auto lock = store.status(key);
+      if (!lock) {
+        return tl::unexpected(std::move(lock.error()));
+      }
+      found.insert_or_assign(key, std::move(*lock));
     }
     std::vector<core::LockState> locks;
     locks.reserve(found.size());
     for (auto& [key, lock] : found) {
-      locks.push_back(std::move(lock));
+      if (is_wanted(lock)) {
+        locks.push_back(std::move(lock));
+      }
     }
     return locks;
+  }
+
+  bool is_wanted(const core::LockState& lock) const {
+    if (!m_held_longer_than) {
+      return true;
+    }
+    const auto* const held = lock.by ? std::get_if<core::Held>(&*lock.by) : nullptr;
+    return held != nullptr && held->held_for && *held->held_for > *m_held_longer_than;
   }
 
   CommonOptions m_common;
   NamedLock m_named;
   std::optional<std::string> m_key;
   bool m_json = false;
+  bool m_watch = false;
+  std::optional<Millis> m_held_longer_than;
   std::vector<std::string> m_words;
   std::vector<core::Key> m_keys;
   std::vector<core::Glob> m_globs;
@@ -263,7 +343,7 @@ private:
 const Command status_command{
     "status",
     "Show who holds what, since when, until when, and who waits",
-    "[KEY|GLOB ...] [--key K] [--json] [OPTION...]",
+    "[KEY|GLOB ...] [--key K] [--json|--watch] [OPTION...]",
     "lk status 'invoice:*'",
     false,
     [](Options& options) -> std::unique_ptr<Action> { return std::make_unique<Status>(options); },

@@ -3,7 +3,7 @@
 
 load common
 
-commands='acquire block exec help release renew status'
+commands='acquire block completion config exec help release renew status'
 
 @test "lk --help, -h and help are the same, on stdout, and fit a screen" {
   run -0 --separate-stderr lk --help
@@ -44,7 +44,7 @@ commands='acquire block exec help release renew status'
 }
 
 @test "each option has a line of its own in the help" {
-  for option in --key --ttl --owner --note --output --raw-key --store --prefix --color --quiet --verbose --help; do
+  for option in --key --ttl --owner --note --output --raw-key --lock --with --store --prefix --config --quiet --verbose --help; do
     [ "$(lk acquire --help | grep -Ec "^  (-., )?$option( |$)")" -eq 1 ]
   done
   for option in --wait --max-waiting; do

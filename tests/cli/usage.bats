@@ -156,9 +156,9 @@ refused() {
 @test "a store that is none: 78, naming where it was given" {
   for bad in locks redis:host/0 '' sqlite: foo:bar; do
     run -78 --separate-stderr lk acquire --key k --store "$bad"
-    [[ $stderr == 'lk: --store '* ]]
+    [[ $stderr == 'lk: --store'* ]]
     LK_STORE=$bad run -78 --separate-stderr lk acquire --key k
-    [[ $stderr == 'lk: LK_STORE '* ]]
+    [[ $stderr == 'lk: LK_STORE'* ]]
   done
   run -78 --separate-stderr lk status --store nosuch://host
   [[ $stderr == 'lk: --store: '*nosuch* ]]

@@ -1,0 +1,298 @@
+#!/usr/bin/env bats
+# Settings files, named stores and named locks, and lk config.
+
+load common
+load guarded
+load worlds
+
+# The user's own file.
+settings() {
+  mkdir -p "$HOME/.config/lk"
+  cat >"$HOME/.config/lk/config.toml"
+  chmod 600 "$HOME/.config/lk/config.toml"
+}
+
+# Where an error in it is placed: `at LINE:COLUMN`.
+at() { printf '%s/.config/lk/config.toml:%s' "$HOME" "$1"; }
+
+needs_no_machine_file() {
+  [ ! -e /etc/lk/config.toml ] || skip "this machine has an /etc/lk/config.toml of its own"
+}
+
+shipments() {
+  settings <<TOML
+[defaults]
+store = "here"
+ttl = "90s"
+
+[stores.here]
+url = "$BATS_TEST_TMPDIR/here.db"
+
+[stores.there]
+url = "$BATS_TEST_TMPDIR/there.db"
+
+[locks.shipment_dispatch]
+key = "shipment_dispatch:{shipment}"
+ttl = "60s"
+wait = "200ms"
+note = "dispatching"
+busy_exit = 3
+
+[locks.pair]
+key = "{a}:{{x}}:{b}"
+store = "there"
+TOML
+}
+
+@test "a named lock is one definition of key, ttl, wait, store and note" {
+  shipments
+  lk acquire --lock shipment_dispatch --with shipment=7 >token
+  [ "$(cat token)" = "$(field shipment_dispatch:7 .owner)" ]
+  is_field shipment_dispatch:7 .note dispatching
+  [ "$(field shipment_dispatch:7 .left_ms)" -le 60000 ]
+  [ "$(field shipment_dispatch:7 .left_ms)" -gt 50000 ]
+
+  run --separate-stderr -3 lk exec --lock shipment_dispatch --with shipment=7 --status-fd 9 -- touch ran 9>line
+  [ "$(jq .waited_ms line)" -ge 200 ]
+  [ ! -e ran ]
+  run -0 lk exec --lock shipment_dispatch --with shipment=8 -- touch ran
+  [ -e ran ]
+
+  lk renew --lock shipment_dispatch --with shipment=7 --owner "$(cat token)" --ttl 5m
+  [ "$(field shipment_dispatch:7 .left_ms)" -gt 250000 ]
+  lk status --lock shipment_dispatch --with shipment=7 | grep -q 'shipment_dispatch:7'
+  lk status --lock shipment_dispatch | grep -q 'shipment_dispatch:7'
+  lk release --lock shipment_dispatch --with shipment=7 --owner "$(cat token)"
+  run -1 lk status --lock shipment_dispatch -q
+  lk block --lock shipment_dispatch --with shipment=7 -q
+}
+
+@test "an option on the command line wins over the named lock, that over the environment, that over the defaults" {
+  shipments
+  LK_TTL=30s lk acquire --lock shipment_dispatch --with shipment=1 -q >token
+  [ "$(field shipment_dispatch:1 .left_ms)" -gt 30000 ]
+  LK_TTL=30s lk acquire --lock shipment_dispatch --with shipment=2 --ttl 10s -q >token
+  [ "$(field shipment_dispatch:2 .left_ms)" -le 10000 ]
+  LK_TTL=30s lk acquire --key k -q >token
+  [ "$(field k .left_ms)" -le 30000 ]
+  lk acquire --key j >token
+  [ "$(field j .left_ms)" -gt 80000 ]
+
+  # A store that an exec further up has put into the environment does not lead a named lock astray.
+  lk exec --key outer --store here -- "$LK" acquire --lock pair --with a=1 --with b=2 -q >token
+  [ "$(lk status --store there --json '1:{x}:2' | jq -r '.[0].state')" = held ]
+  [ "$(lk status --json '1:{x}:2' | jq -r '.[0].state')" = free ]
+}
+
+@test "--with that is missing, empty, unknown or given twice is named" {
+  shipments
+  words=(acquire --lock pair)
+  run -64 lk "${words[@]}" --with a=1
+  [ "$output" = 'lk: --with b=… is missing: the key of lock pair is {a}:{{x}}:{b}' ]
+  run -64 lk "${words[@]}" --with a=1 --with b=
+  [ "$output" = 'lk: --with b= is empty: is a variable unset?' ]
+  run -64 lk "${words[@]}" --with a=1 --with bb=2
+  [ "$output" = 'lk: --with bb: the key of lock pair has no such parameter: did you mean a?' ] ||
+    [ "$output" = 'lk: --with bb: the key of lock pair has no such parameter: did you mean b?' ]
+  run -64 lk "${words[@]}" --with a=1 --with b=2 --with a=1
+  [ "$output" = 'lk: --with a is given twice' ]
+  run -64 lk "${words[@]}" --with a
+  [ "$output" = 'lk: --with must be NAME=VALUE, for example a=7' ]
+  run -64 lk "${words[@]}" --key k
+  [[ $output = 'lk: --key and --lock exclude each other'* ]]
+  run -64 lk "${words[@]}" --with a=1 --with b=$'\n'
+  [[ $output = 'lk: --lock pair: its key '*'control'* ]]
+  [ ! -e there.db ]
+}
+
+@test "a lock or store that is in no settings file: those that are" {
+  shipments
+  run -78 lk acquire --lock shipment_dispach
+  [ "$output" = "lk: --lock: no lock is called 'shipment_dispach': did you mean shipment_dispatch? (there is pair, shipment_dispatch)" ]
+  run -78 lk status --store elsewhere
+  [ "$output" = "lk: --store: no store is called 'elsewhere' (there is here, there)" ]
+  LK_STORE=her run -78 lk status
+  [[ $output = "lk: LK_STORE: no store is called 'her': did you mean here?"* ]]
+  settings <<<''
+  run -78 lk status --store locks
+  [[ $output = "lk: --store: no store is called 'locks': no settings file names one ("*config.toml*'); a path has a slash, like ./locks.db' ]]
+}
+
+@test "what is wrong in a settings file is told with file, line and column, and nothing is done" {
+  bad() {
+    settings
+    run -78 lk acquire --key k --store "$BATS_TEST_TMPDIR/untouched.db"
+    echo "$output"
+    [[ $output = "lk: $(at "$1")"* ]]
+    [[ $output = *"$2"* ]]
+    [ ! -e untouched.db ]
+  }
+  bad 2:5 "expected '='" <<<$'[defaults]\nttl 30'
+  bad 2:1 "[defaults] has no 'tll': did you mean ttl?" <<<$'[defaults]\ntll = 30'
+  bad 2: 'ttl must be text in quotes or a number' <<<$'[defaults]\nttl = true'
+  bad 1: "a settings file has no 'lock': did you mean locks?" <<<$'[lock.a]\nkey = "k"'
+  bad 1: 'stores must be a table: [stores]' <<<'stores = 3'
+  bad 1: 'locks.a must be a table: [locks.a]' <<<'locks.a = 3'
+  bad 1: 'must have a name of letters' <<<'[locks."a b"]'
+  bad 2:7 'ttl must be at least 100ms' <<<$'[defaults]\nttl = "1ms"'
+}
+
+@test "a value of a named lock that is no good is a fault of the file, not of the command line" {
+  for entry in 'ttl = "soon"' 'wait = "soon"' 'kill_after = "1h"' 'on_lost = "cry"' 'min_hold = -1' 'max_waiting = 0' 'busy_exit = 256'; do
+    settings <<<$'[locks.a]\nkey = "k"\n'"$entry"
+    run -78 lk exec --lock a --store ./untouched.db -- touch ran
+    echo "$entry: $output"
+    [[ $output = "lk: $(at 3:)"* ]]
+    [ ! -e ran ]
+    # lk config finds it as well, but for what depends on the ttl of a command.
+    [[ $entry = kill_after* ]] || run -78 lk config
+  done
+  settings <<<$'[locks.a]\nkey = "k:{"'
+  run -78 lk acquire --lock a
+  [[ $output = "lk: $(at 2:7)"* ]]
+  settings <<<$'[locks.a]\nttl = 3'
+  run -78 lk acquire --lock a
+  [ "$output" = 'lk: [locks.a] has no key, for example key = "a:{id}"' ]
+}
+
+@test "--config and LK_CONFIG name the one file that is read" {
+  shipments
+  printf '[defaults]\nttl = "20s"\n' >other.toml
+  export LK_STORE=$BATS_TEST_TMPDIR/locks.db
+  lk acquire --key a --config other.toml -q >token
+  [ "$(field a .left_ms)" -le 20000 ]
+  LK_CONFIG=other.toml lk acquire --key b -q >token
+  [ "$(field b .left_ms)" -le 20000 ]
+  run -78 lk acquire --key c --config missing.toml
+  [ "$output" = 'lk: --config: there is no file missing.toml' ]
+  LK_CONFIG=missing.toml run -78 lk acquire --key c
+  [ "$output" = 'lk: LK_CONFIG: there is no file missing.toml' ]
+  lk acquire --key c --config /dev/null -q >token
+  [ "$(field c .left_ms)" -gt 800000 ]
+}
+
+@test "the command of an exec finds the same lock by the same names" {
+  shipments
+  run -0 --separate-stderr lk exec --lock shipment_dispatch --with shipment=7 -- sh -c 'cd /; echo "$LK_STORE ${LK_CONFIG-none}"; "$0" status --json' "$LK"
+  [ "${lines[0]}" = 'here none' ]
+  [[ $output = *'"key": "shipment_dispatch:7"'* || $output = *'"key":"shipment_dispatch:7"'* ]]
+  mv "$HOME/.config/lk/config.toml" own.toml
+  run -0 --separate-stderr lk exec --config own.toml --lock shipment_dispatch --with shipment=7 -- sh -c 'cd /; echo "$LK_STORE ${LK_CONFIG-none}"; "$0" status --json' "$LK"
+  [ "${lines[0]}" = "here $BATS_TEST_TMPDIR/own.toml" ]
+  [[ $output = *'shipment_dispatch:7'* ]]
+}
+
+@test "lk config: each setting with where it comes from, passwords hidden" {
+  needs_no_machine_file
+  settings <<'TOML'
+[defaults]
+ttl = 30
+[stores.prod]
+url = "redis://me:geheim@host:1/2"
+password = "geheim"
+[locks.a]
+key = "a:{id}"
+store = "prod"
+TOML
+  LK_PREFIX=p: run -0 --separate-stderr lk config --store prod
+  [ -z "$stderr" ]
+  [[ $output != *geheim* ]]
+  squeezed=$(tr -s ' ' <<<"$output")
+  echo "$squeezed"
+  file=$HOME/.config/lk/config.toml
+  for line in "store prod --store" "ttl 30 $file:2:7" "prefix p: LK_PREFIX" "password *** $file:5:12" \
+    "stores.prod.url redis://me:***@host:1/2 $file:4:7" "stores.prod.password *** $file:5:12" \
+    "locks.a.key a:{id} $file:7:7" "locks.a.store prod $file:8:9" "file /etc/lk/config.toml not there" "file $file read"; do
+    grep -qxF -- "$line" <<<"$squeezed" || { echo "missing: $line"; false; }
+  done
+}
+
+@test "a password that everybody can read gets a warning, and only that" {
+  settings <<<$'[stores.prod]\nurl = "redis://h"\npassword = "geheim"'
+  export LK_STORE=$BATS_TEST_TMPDIR/locks.db
+  run -0 --separate-stderr lk acquire --key k --ttl 9
+  [ -z "$stderr" ]
+  chmod 644 "$HOME/.config/lk/config.toml"
+  run -0 --separate-stderr lk acquire --key j --ttl 9
+  [ "$stderr" = "lk: $HOME/.config/lk/config.toml holds a password that every user can read: chmod 600 it" ]
+  settings <<<$'[stores.prod]\nurl = "redis://h"'
+  chmod 644 "$HOME/.config/lk/config.toml"
+  run -0 --separate-stderr lk acquire --key i --ttl 9
+  [ -z "$stderr" ]
+}
+
+@test "a password file is read beside its settings file; one that is missing or empty is named" {
+  settings <<<$'[stores.here]\nurl = "./locks.db"\npassword_file = "secret"'
+  run -78 lk status --store here
+  [[ $output = "lk: $(at 3:17): password_file: no password can be read from $HOME/.config/lk/secret (No such file or directory)" ]]
+  : >"$HOME/.config/lk/secret"
+  run -78 lk status --store here
+  [[ $output = "lk: $(at 3:17): password_file: no password can be read from $HOME/.config/lk/secret (it is empty)" ]]
+  echo geheim >"$HOME/.config/lk/secret"
+  chmod 600 "$HOME/.config/lk/secret"
+  run -1 --separate-stderr lk status --store here
+  [[ $stderr = 'lk: no locks in'* ]]
+  chmod 644 "$HOME/.config/lk/secret"
+  run -1 --separate-stderr lk status --store here
+  [ "${stderr_lines[0]}" = "lk: $HOME/.config/lk/secret holds a password that every user can read: chmod 600 it" ]
+}
+
+@test "the settings file of another user is not read" {
+  need_root
+  shipments
+  chown 54321 "$HOME/.config/lk/config.toml"
+  run --separate-stderr -0 lk acquire --key k --store ./locks.db --ttl 9
+  [ "$stderr" = "lk: $HOME/.config/lk/config.toml belongs to another user and is not read; --config reads it" ]
+  run -78 lk acquire --lock pair
+  lk acquire --lock pair --with a=1 --with b=2 --config "$HOME/.config/lk/config.toml" -q
+}
+
+# --- status ---------------------------------------------------------------------------------------------------------
+
+@test "status --held-longer-than: only those, and a status for monitoring" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key old --ttl 60 -q
+    sleep 1.1
+    lk acquire --key new --ttl 60 -q
+    run -0 --separate-stderr lk status --held-longer-than 1s
+    [[ $output = *old* && $output != *new* ]]
+    run -1 --separate-stderr lk status --held-longer-than 1h
+    [ -z "$output$stderr" ]
+    run -1 --separate-stderr lk status --held-longer-than 1h -v
+    [[ $stderr = *'no lock is held for longer than 1h in '* ]]
+    [ "$(lk status --held-longer-than 1s --json | jq -r '.[].key')" = old ]
+    run -1 lk status new --held-longer-than 1h
+    run -0 lk status old --held-longer-than 1s
+  done
+}
+
+@test "status --watch redraws the terminal until Ctrl-C, which ends it with 0 and gives the screen back" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key first --ttl 60 -q
+    run -64 lk status --watch
+    [[ $output = 'lk: --watch redraws a terminal'* ]]
+    run -0 python3 - "$LK" <<'PY'
+import os, pty, subprocess, sys, time, signal
+lk = sys.argv[1]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(lk, [lk, "status", "--watch"])
+seen = b""
+def read_until(text):
+    global seen
+    end = time.time() + 20
+    while text not in seen:
+        assert time.time() < end, seen
+        seen += os.read(terminal, 4096)
+read_until(b"first")
+subprocess.run([lk, "acquire", "--key", "second", "--ttl", "60", "-q"], check=True, stdout=subprocess.DEVNULL)
+read_until(b"second")
+os.write(terminal, b"\x03")
+read_until(b"\x1b[?1049l")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert seen.startswith(b"\x1b[?1049h") and b"\x1b[?25h" in seen
+PY
+  done
+}
