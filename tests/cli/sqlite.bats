@@ -135,9 +135,17 @@ without_log() {
     refused 69 "^lk: $LK_STORE is not a database; nothing was changed" lk $words
     cmp "$LK_STORE" before
   done
-  echo hello >"$LK_STORE"
-  refused 69 "^lk: $LK_STORE is not a database; nothing was changed" lk acquire --key k
-  [ "$(cat "$LK_STORE")" = hello ]
+  for short in hello x; do
+    printf %s "$short" >"$LK_STORE"
+    for words in 'acquire --key k' 'status' 'exec --key k -- true'; do
+      # shellcheck disable=SC2086
+      refused 69 "^lk: $LK_STORE is not a database; nothing was changed" lk $words
+    done
+    [ "$(cat "$LK_STORE")" = "$short" ]
+  done
+  rm "$LK_STORE"
+  ln -s "$LK_STORE" "$LK_STORE"
+  refused 69 "^lk: cannot open $LK_STORE: Too many levels of symbolic links" lk acquire --key k
 }
 
 @test "a file that was cut short or overwritten in part is trouble, never a free lock, and left as it was" { # S10
@@ -257,6 +265,9 @@ PY
     # shellcheck disable=SC2086
     refused 77 "^lk: no permission to write in the folder $folder \(owner uid 0, mode 0755\)" nobody $words
   done
+  chmod 600 "$LK_STORE"*
+  refused 77 "^lk: no permission to read and write $LK_STORE \(owner uid 0, mode 0600\)" nobody status
+  chmod 644 "$LK_STORE"*
   chmod 777 "$folder"
   refused 77 "^lk: no permission to read and write $LK_STORE \(owner uid 0, mode 0644\)" nobody acquire --key k2
   chmod 666 "$LK_STORE"

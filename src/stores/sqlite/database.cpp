@@ -31,6 +31,9 @@ namespace {
 using core::StoreError;
 using core::Trouble;
 
+// https://www.sqlite.org/fileformat.html, "The Database Header".
+constexpr off_t shortest_database = 100;
+
 // A writer is in and out in well under a millisecond; waking up 20 times a second for one that is not costs nothing.
 constexpr std::chrono::microseconds first_pause{200};
 constexpr std::chrono::microseconds longest_pause{50'000};
@@ -67,6 +70,10 @@ core::Result<bool> Database::connect(Missing missing) {
   if (there && !S_ISREG(found.st_mode)) {
     return tl::unexpected(
         StoreError{Trouble::misconfigured, fmt::format("{} is not a regular file", core::escaped(m_path))});
+  }
+  // SQLite would take a file that is shorter than its header for an empty one, and write over it.
+  if (there && found.st_size > 0 && found.st_size < shortest_database) {
+    return tl::unexpected(translate(SQLite::Exception("", SQLITE_NOTADB)));
   }
   const bool empty = !there || found.st_size == 0;
   if (empty && missing == Missing::leave) {

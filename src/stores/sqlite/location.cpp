@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -200,27 +201,40 @@ core::StoreError explain_no_access(const std::string& path) {
   if (!S_ISDIR(found.st_mode)) {
     return {Trouble::misconfigured, fmt::format("{} is not a folder", core::escaped(folder))};
   }
+  const struct stat of_folder = found;
+  std::string why;
+  const auto trouble_with_files = [&](int mode) -> std::optional<core::StoreError> {
+    for (const char* const suffix : {"", "-wal", "-shm"}) {
+      const std::string file = path + suffix;
+      if (::stat(file.c_str(), &found) != 0) {
+        if (errno != ENOENT) {
+          why = fmt::format(": {}", std::strerror(errno));
+        }
+      } else if (!S_ISREG(found.st_mode)) {
+        return core::StoreError{Trouble::misconfigured, fmt::format("{} is not a regular file", core::escaped(file))};
+      } else if (::access(file.c_str(), mode) != 0 && errno != EROFS) {
+        return core::StoreError{
+            Trouble::refused,
+            fmt::format("no permission to read and write {} ({})", core::escaped(file), owner(found))};
+      }
+    }
+    return std::nullopt;
+  };
+  // Who may not even read has no use for the folder.
+  if (auto trouble = trouble_with_files(R_OK)) {
+    return *std::move(trouble);
+  }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     if (errno == EROFS) {
       return {Trouble::refused, fmt::format("{} is on a read-only file system", core::escaped(folder))};
     }
     return {Trouble::refused,
-            fmt::format("no permission to write in the folder {} ({})", core::escaped(folder), owner(found))};
+            fmt::format("no permission to write in the folder {} ({})", core::escaped(folder), owner(of_folder))};
   }
-  for (const char* const suffix : {"", "-wal", "-shm"}) {
-    const std::string file = path + suffix;
-    if (::stat(file.c_str(), &found) != 0) {
-      continue;
-    }
-    if (!S_ISREG(found.st_mode)) {
-      return {Trouble::misconfigured, fmt::format("{} is not a regular file", core::escaped(file))};
-    }
-    if (::access(file.c_str(), R_OK | W_OK) != 0) {
-      return {Trouble::refused,
-              fmt::format("no permission to read and write {} ({})", core::escaped(file), owner(found))};
-    }
+  if (auto trouble = trouble_with_files(R_OK | W_OK)) {
+    return *std::move(trouble);
   }
-  return {Trouble::unreachable, fmt::format("cannot open {}", core::escaped(path))};
+  return {Trouble::unreachable, fmt::format("cannot open {}{}", core::escaped(path), why)};
 }
 
 }  // namespace stores::sqlite
