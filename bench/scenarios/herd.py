@@ -12,7 +12,7 @@ NO_LOCK = Tool("no lock, one by one", "{command}", "", locks=False)
 
 
 def run(session):
-    count, turns = (20, 10) if session.quick else (50, 20)
+    count, turns = (20, 5) if session.quick else (50, 20)
 
     def measure(tool):
         return one_by_one(session, tool, count * turns) if tool is NO_LOCK else herd(session, tool, count, turns)
