@@ -213,7 +213,7 @@ int Exec::run(const Call& call) {
   const hold::OpenStore open_again = [&settings, &url, &clock] {
     return stores::open(url, store_options(settings, false, nullptr), clock);
   };
-  const auto store = open_store(settings, url, false, &limits, clock);
+  auto store = open_store(settings, url, false, &limits, clock);
   report.detail(sentence::asking(*store));
 
   if (const auto held = ancestors_lock(*store, key)) {
@@ -283,6 +283,9 @@ int Exec::run(const Call& call) {
   ExecNarrator narrator(report, key, duty, *store);
   const hold::Ended result =
       hold::supervise(*store, limits, clock, signals, page, guardian, open_again, won, duty, command, narrator);
+  // The store is closed while the guardian dies.
+  store.reset();
+  guardian.reset();
   return ended(report, key, result, call.words[0], ttl, signals);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -263,6 +264,8 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
     // In a session of its own no terminal, no group kill and no shell's job control touches it; in / it keeps no disk
     // busy.
     ::setsid();
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_BATCH, &none);
     // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
     os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
     keep_only(lk, channel);
@@ -285,9 +288,15 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
   m_process = os::process_of(m_pid);
 }
 
-Guardian::~Guardian() {
+void Guardian::dismiss() noexcept {
   if (m_pid > 0) {
     ::kill(m_pid, SIGKILL);
+  }
+}
+
+Guardian::~Guardian() {
+  if (m_pid > 0) {
+    dismiss();
     while (::waitpid(m_pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

@@ -64,6 +64,8 @@ public:
   void watch_deadline() noexcept;
   // Once the child is born: `pidfd` reaches the guardian also if lk dies right after this.
   void watch_child(int pidfd) noexcept;
+  // Nothing is left for it to do: it dies while we go on.
+  void dismiss() noexcept;
   // The store could not be told: it outlives us, and gives the lock back when the store is there again.
   void outlive() noexcept { m_pid = 0; }
   // It died before us and has been reaped.

@@ -24,6 +24,9 @@ namespace {
 
 using core::Millis;
 
+// The store learns who the child is by a renewal of its own. A command that is done sooner saves it.
+constexpr Millis soon{20};
+
 std::int64_t number(core::Instant time) { return time.time_since_epoch().count(); }
 
 template <class... Cases>
@@ -79,9 +82,6 @@ public:
       try {
         // lk may have stood still since the grant: the deadline comes before a renewal that could hide it.
         step(Tick{});
-        if (m_tell_keepers && !m_machine.lost()) {
-          renew();
-        }
         m_store.tidy();
         while (!m_over) {
           wait();
@@ -95,8 +95,10 @@ public:
       m_guardian->outlive();
     } else {
       m_page->done = true;
+      if (m_guardian) {
+        m_guardian->dismiss();
+      }
     }
-    m_guardian.reset();
     return m_ended;
   }
 
@@ -139,6 +141,7 @@ private:
     }
     m_family.emplace(spawned->pid, std::move(spawned->pidfd), m_command.own_group, std::move(m_siblings));
     m_tell_keepers = m_store.looks_at_keepers();
+    m_tell_at = m_clock.now() + soon;
     return true;
   }
 
@@ -179,6 +182,9 @@ private:
     if (!m_guardian) {
       consider(m_guardian_again);
     }
+    if (m_tell_keepers) {
+      consider(m_tell_at);
+    }
     if (next) {
       m_timer->set(*next - now);
     } else {
@@ -195,6 +201,10 @@ private:
       on_signal(*arrival);
     }
     reap();
+    if (m_tell_keepers && !m_over && !m_machine.lost() && m_clock.now() >= m_tell_at) {
+      m_tell_at = m_clock.now() + soon;
+      renew();
+    }
     if (!m_guardian && !m_over && m_clock.now() >= m_guardian_again) {
       replace_guardian();
     }
@@ -375,9 +385,7 @@ private:
     if (m_family) {
       m_guardian->watch_child(m_family->pidfd());
       m_tell_keepers = m_store.looks_at_keepers();
-      if (m_tell_keepers) {
-        renew();
-      }
+      m_tell_at = m_clock.now();
     }
   }
 
@@ -427,6 +435,7 @@ private:
   int m_retries = 0;
   std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(::getpid())};
   bool m_tell_keepers = false;
+  core::Instant m_tell_at;
   bool m_child_ended = false;
   bool m_told_denied = false;
   bool m_told_no_guardian = false;

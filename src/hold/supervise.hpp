@@ -58,8 +58,8 @@ struct Ended {
   core::Millis held{0};
 };
 
-// From a grant to its end. `won` is the grant, `guardian` was forked before it was asked for; it has been dismissed on
-// return.
+// From a grant to its end. `won` is the grant, `guardian` was forked before it was asked for; on return it has been
+// dismissed, or outlives us, and is left to its owner.
 Ended supervise(core::Store& store, core::Limits& limits, const core::Clock& clock, os::Signals& signals,
                 SharedPage& page, std::optional<Guardian>& guardian, const OpenStore& open_store, const Won& won,
                 const Duty& duty, const Command& command, Narrator& narrator);

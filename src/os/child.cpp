@@ -18,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -77,14 +78,11 @@ struct Entry {
 };
 
 // proc(5): "pid (command) state ppid pgrp session …".
-std::optional<Entry> read_entry(const char* name) {
+std::optional<Entry> read_entry(pid_t pid) {
   Entry entry{};
-  const std::string_view digits(name);
-  if (std::from_chars(digits.data(), digits.data() + digits.size(), entry.pid).ptr != digits.data() + digits.size()) {
-    return std::nullopt;
-  }
+  entry.pid = pid;
   char buffer[512];
-  const std::string_view text = read_small_file(fmt::format("/proc/{}/stat", name).c_str(), buffer);
+  const std::string_view text = read_small_file(fmt::format("/proc/{}/stat", pid).c_str(), buffer);
   const std::size_t at = text.rfind(')');
   if (at == std::string_view::npos ||
       std::sscanf(text.data() + at + 1, " %c %d %d %d", &entry.state, &entry.parent, &entry.group, &entry.session) !=
@@ -94,16 +92,38 @@ std::optional<Entry> read_entry(const char* name) {
   return entry;
 }
 
-std::vector<Entry> running_processes() {
-  std::vector<Entry> entries;
+std::vector<pid_t> listed_processes() {
+  std::vector<pid_t> pids;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), &::closedir);
   while (folder) {
     const dirent* const found = ::readdir(folder.get());
     if (found == nullptr) {
       break;
     }
-    if (const auto entry = read_entry(found->d_name); entry && entry->state != 'Z' && entry->state != 'X') {
-      entries.push_back(*entry);
+    pid_t pid = 0;
+    const std::string_view name(found->d_name);
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr == name.data() + name.size()) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+// The list is older than what is then read of each: a process that forks and dies in between would hide its child.
+// Listed again until there is nobody new, all that ran at the last list has been read.
+std::vector<Entry> running_processes() {
+  std::vector<Entry> entries;
+  std::set<pid_t> known;
+  for (bool anybody_new = true; anybody_new;) {
+    anybody_new = false;
+    for (const pid_t pid : listed_processes()) {
+      if (!known.insert(pid).second) {
+        continue;
+      }
+      anybody_new = true;
+      if (const auto entry = read_entry(pid); entry && entry->state != 'Z' && entry->state != 'X') {
+        entries.push_back(*entry);
+      }
     }
   }
   return entries;
@@ -208,7 +228,7 @@ std::vector<pid_t> group_members(pid_t group) {
 }
 
 pid_t parent_of(pid_t pid) {
-  const auto entry = read_entry(fmt::format("{}", pid).c_str());
+  const auto entry = read_entry(pid);
   return entry ? entry->parent : 0;
 }
 

@@ -82,8 +82,8 @@ TEST_CASE("a lock that another took is noticed, and the other keeps it") {
   const Place place;
   Run run(place.exec({"--ttl", "1"}, stubborn));
   const pid_t child = pid_in(place, "pid");
-  delete_row(place);
-  REQUIRE(place.status_of({"acquire", "--key", "k", "--ttl", "60", "--owner", "next", "-q"}) == 0);
+  // In one step: between a release and an acquire there could be a renewal.
+  REQUIRE(Run(place.shell("sqlite3 locks.db \"UPDATE holder SET owner = 'next', ask = ask + 1\"")).status() == 0);
   CHECK(run.status(3s) == 79);
   CHECK_FALSE(support::process_runs(child));
   CHECK(run.err().find("another holder has it now") != std::string::npos);

@@ -58,7 +58,8 @@ Database::Database(std::string path, bool durable, const core::Limits* limits)
 core::Result<bool> Database::connect(Missing missing) {
   m_verb_began = std::chrono::steady_clock::now();
   m_interrupted = false;
-  if (m_connection && !moved()) {
+  // Whoever writes asks again once it has the file to itself.
+  if (m_connection && !m_moved && (missing == Missing::create || !moved())) {
     return true;
   }
   disconnect();
@@ -233,12 +234,12 @@ std::array<Database::FileId, 3> Database::files_now() const noexcept {
 
 // SQLite looks at the path it resolved when it opened the file; a link on the way may lead elsewhere by now.
 bool Database::moved() noexcept {
-  if (const auto now = files_now(); now.front().inode == 0 || now != m_files) {
-    return true;
-  }
   int answer = 0;
-  return ::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
-         answer != 0;
+  const auto now = files_now();
+  m_moved = now.front().inode == 0 || now != m_files ||
+            (::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
+             answer != 0);
+  return m_moved;
 }
 
 bool Database::is_read_only() noexcept { return ::sqlite3_db_readonly(m_connection->getHandle(), "main") == 1; }
@@ -246,6 +247,7 @@ bool Database::is_read_only() noexcept { return ::sqlite3_db_readonly(m_connecti
 void Database::disconnect() noexcept {
   m_statements.clear();
   m_connection.reset();
+  m_moved = false;
   m_log_bytes = 0;
 }
 

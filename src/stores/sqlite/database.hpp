@@ -25,7 +25,8 @@ public:
 
   enum class Missing { create, leave };
   // Begins a verb: op_timeout counts from here. Connects if need be, and again where the file was removed or replaced
-  // since. false: there is no file, and none was wanted.
+  // since; a verb that writes (`create`) asks moved() within its transaction, and begins again if so. false: there is
+  // no file, and none was wanted.
   core::Result<bool> connect(Missing missing);
   SQLite::Database& operator*() noexcept { return *m_connection; }
   // The statement for this text, prepared at its first use of this connection and reset before each further one.
@@ -74,6 +75,7 @@ private:
   std::chrono::steady_clock::time_point m_verb_began;
   // Where the paths led to when they were opened: the file, its log, the log's index.
   std::array<FileId, 3> m_files{};
+  bool m_moved = false;
   bool m_interrupted = false;
   std::int64_t m_log_bytes = 0;
 };
