@@ -17,6 +17,7 @@
 #include "os/child.hpp"
 #include "os/family.hpp"
 #include "os/process.hpp"
+#include "os/random.hpp"
 
 namespace hold {
 
@@ -433,7 +434,7 @@ private:
   std::optional<os::Family> m_family;
   std::optional<core::StoreError> m_last_trouble;
   int m_retries = 0;
-  std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(::getpid())};
+  std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(os::random_u64())};
   bool m_tell_keepers = false;
   core::Instant m_tell_at;
   bool m_child_ended = false;

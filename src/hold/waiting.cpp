@@ -1,11 +1,11 @@
 // The waiting loop.
 #include "hold/waiting.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <random>
 #include <utility>
+
+#include "os/random.hpp"
 
 namespace hold {
 
@@ -33,8 +33,7 @@ public:
 
 private:
   int m_tries = 0;
-  // std::random_device asks the processor what it can do, which costs 30 us on a virtual machine.
-  std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(::getpid())};
+  std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(os::random_u64())};
 };
 
 class Loop {

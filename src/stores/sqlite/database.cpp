@@ -21,6 +21,7 @@
 #include "core/duration.hpp"
 #include "core/text.hpp"
 #include "os/fd.hpp"
+#include "os/random.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/schema.hpp"
 
@@ -46,7 +47,7 @@ bool pause(std::chrono::microseconds span, int interrupt_fd) {
 }
 
 std::chrono::microseconds jittered(std::chrono::microseconds span) {
-  static std::minstd_rand random{static_cast<std::minstd_rand::result_type>(::getpid())};
+  static std::minstd_rand random{static_cast<std::minstd_rand::result_type>(os::random_u64())};
   return std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(span.count() / 2, span.count())(random));
 }
 
