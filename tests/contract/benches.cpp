@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "contract/redis_world.hpp"
 #include "core/store_url.hpp"
 #include "stores/memory/store.hpp"
 #include "stores/sqlite/store.hpp"
@@ -61,12 +62,23 @@ Bench named(std::string name, std::function<std::unique_ptr<World>()> maker) {
   return bench;
 }
 
+Bench redis() {
+  Bench bench = named("redis", make<RedisWorld>);
+  bench.renews_expired = false;
+  bench.one_fence_for_all_keys = false;
+  // Expiry is by the server's wall clock: a step of it ends grants early or late.
+  bench.wall_can_be_stepped = false;
+  bench.head_notices_within = core::Millis(1000);
+  return bench;
+}
+
 }  // namespace
 
 const std::vector<Bench>& benches() {
   static const std::vector<Bench> all{
       named("memory", make<MemoryWorld>),
       named("sqlite", make<SqliteWorld>),
+      redis(),
   };
   return all;
 }
