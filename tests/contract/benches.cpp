@@ -27,10 +27,11 @@ protected:
 
 class MemoryWorld : public FakeTimeWorld {
 public:
+  explicit MemoryWorld(stores::memory::Ways ways = {}) : m_state(stores::memory::new_state(ways)) {}
   std::unique_ptr<core::Store> open() override { return stores::memory::open(m_state, m_clock); }
 
 private:
-  std::shared_ptr<stores::memory::MemoryState> m_state = stores::memory::new_state();
+  std::shared_ptr<stores::memory::MemoryState> m_state;
 };
 
 class SqliteWorld : public FakeTimeWorld {
@@ -81,6 +82,14 @@ const std::vector<Bench>& benches() {
       redis(),
   };
   return all;
+}
+
+Bench reference_for(const Bench& other) {
+  const stores::memory::Ways ways{other.renews_expired, other.one_fence_for_all_keys};
+  Bench bench = other;
+  bench.name = "memory for " + other.name;
+  bench.make = [ways] { return std::make_unique<MemoryWorld>(ways); };
+  return bench;
 }
 
 }  // namespace contract
