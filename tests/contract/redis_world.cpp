@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <new>
 #include <stdexcept>
@@ -27,13 +28,18 @@ using Micros = std::atomic<std::int64_t>;
 static_assert(Micros::is_always_lock_free);
 
 SteppedServer& shared_server() {
-  static SteppedServer server(support::FakeClock().wall());
+  static SteppedServer server;
   return server;
+}
+
+std::string new_prefix() {
+  static int worlds = 0;
+  return fmt::format("world-{}:", ++worlds);
 }
 
 }  // namespace
 
-SteppedServer::SteppedServer(core::WallTime wall) {
+SteppedServer::SteppedServer(support::RedisOptions options) {
   const std::string path = (m_folder.path() / "clock").string();
   const os::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file || ::ftruncate(file.get(), sizeof(Micros)) != 0) {
@@ -44,9 +50,10 @@ SteppedServer::SteppedServer(core::WallTime wall) {
     throw std::system_error(errno, std::generic_category(), path);
   }
   new (m_page) Micros(0);
+  const core::WallTime wall = support::FakeClock().wall();
   set(wall);
-  m_server = std::make_unique<support::RedisServer>(
-      support::RedisOptions{.environment = {"LD_PRELOAD=" LK_SERVER_CLOCK, "SERVER_CLOCK=" + path}});
+  options.environment.insert(options.environment.end(), {"LD_PRELOAD=" LK_SERVER_CLOCK, "SERVER_CLOCK=" + path});
+  m_server = std::make_unique<support::RedisServer>(std::move(options));
   const std::string shows = m_server->cli({"TIME"});
   const auto seconds = std::chrono::floor<std::chrono::seconds>(wall.time_since_epoch()).count();
   if (shows.rfind(std::to_string(seconds) + "\n", 0) != 0) {
@@ -63,17 +70,19 @@ void SteppedServer::set(core::WallTime wall) noexcept {
   static_cast<Micros*>(m_page)->store(wall.time_since_epoch().count());
 }
 
-RedisWorld::RedisWorld() {
-  static int worlds = 0;
-  m_prefix = fmt::format("world-{}:", ++worlds);
-  shared_server().set(m_clock.wall());
+RedisWorld::RedisWorld() : RedisWorld(shared_server(), new_prefix()) {}
+
+RedisWorld::RedisWorld(SteppedServer& server, std::string prefix, std::string url)
+    : m_server(server),
+      m_prefix(std::move(prefix)),
+      m_url(url.empty() ? server.server().socket_url() : std::move(url)) {
+  m_server.set(m_clock.wall());
 }
 
 std::unique_ptr<core::Store> RedisWorld::open() {
   core::StoreOptions options;
   options.prefix = m_prefix;
-  auto store =
-      stores::redis::open(core::StoreUrl::parse(shared_server().server().socket_url()).value(), options, m_clock);
+  auto store = stores::redis::open(core::StoreUrl::parse(m_url).value(), options, m_clock);
   if (!store) {
     throw std::runtime_error(store.error().detail);
   }
@@ -82,12 +91,12 @@ std::unique_ptr<core::Store> RedisWorld::open() {
 
 void RedisWorld::advance(core::Millis by) {
   m_clock.advance(by);
-  shared_server().set(m_clock.wall());
+  m_server.set(m_clock.wall());
 }
 
 void RedisWorld::step_wall(core::Millis by) {
   m_clock.step_wall(by);
-  shared_server().set(m_clock.wall());
+  m_server.set(m_clock.wall());
 }
 
 }  // namespace contract

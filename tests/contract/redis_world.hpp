@@ -15,7 +15,7 @@ namespace contract {
 // redis-server with a wall clock that stands still between the steps of the test: expiry, PTTL and TIME obey it.
 class SteppedServer {
 public:
-  explicit SteppedServer(core::WallTime wall);
+  explicit SteppedServer(support::RedisOptions options = {});
   ~SteppedServer();
   SteppedServer(const SteppedServer&) = delete;
   SteppedServer& operator=(const SteppedServer&) = delete;
@@ -29,10 +29,12 @@ private:
   std::unique_ptr<support::RedisServer> m_server;
 };
 
-// All worlds of one program share a server; each has a key prefix of its own.
 class RedisWorld : public World {
 public:
+  // On a server that all worlds of the program share, under a key prefix of its own.
   RedisWorld();
+  // `url`: instead of the server's socket.
+  RedisWorld(SteppedServer& server, std::string prefix, std::string url = "");
 
   std::unique_ptr<core::Store> open() override;
   void advance(core::Millis by) override;
@@ -41,7 +43,9 @@ public:
 
 private:
   support::FakeClock m_clock;
+  SteppedServer& m_server;
   std::string m_prefix;
+  std::string m_url;
 };
 
 }  // namespace contract

@@ -31,7 +31,7 @@ constexpr Millis first_two_ask_again{1000};
 constexpr Millis others_ask_again{5000};
 
 // How long one question of list keeps the server from others: about 1 ms each.
-constexpr std::string_view scan_count = "2000";
+constexpr std::string_view scan_count = "1000";
 constexpr std::size_t most_states = 200;
 
 std::string text_of(core::AskId ask) { return fmt::format("{:016x}", ask.value); }
@@ -153,17 +153,16 @@ std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std:
   return std::nullopt;
 }
 
-// A subscription on a connection of its own. Once that breaks it never rings again; its owner asks at once, and says
-// then that it has no bell.
-class Subscription : public core::Watch {
+// A subscription on a connection of its own.
+class Bell {
 public:
-  Subscription(Address address, const core::Limits* limits, std::string channel)
-      : m_connection(std::make_shared<Wire>(std::move(address), limits)),
-        m_wire(*m_connection),
-        m_channel(std::move(channel)) {}
+  Bell(Address address, const core::Limits* limits, std::string channel)
+      : m_wire(std::move(address), limits), m_channel(std::move(channel)) {}
+
+  Wire& wire() noexcept { return m_wire; }
+  const std::string& channel() const noexcept { return m_channel; }
 
   core::Result<void> subscribe() {
-    m_wire.begin();
     const auto reply = m_wire.call({"SUBSCRIBE", m_channel});
     if (!reply) {
       return tl::unexpected(reply.error());
@@ -175,12 +174,21 @@ public:
     }
     return {};
   }
-  std::weak_ptr<const Wire> connection() const noexcept { return m_connection; }
 
-  int fd() const noexcept override { return m_wire.fd(); }
+private:
+  Wire m_wire;
+  std::string m_channel;
+};
+
+// Once its connection breaks it does not ring; the next ask makes a new one.
+class Subscription : public core::Watch {
+public:
+  explicit Subscription(std::shared_ptr<Bell> bell) : m_bell(std::move(bell)) {}
+
+  int fd() const noexcept override { return m_bell->wire().fd(); }
   void drain() noexcept override {
-    while (m_wire.is_connected()) {
-      const auto push = m_wire.read_push();
+    while (m_bell->wire().is_connected()) {
+      const auto push = m_bell->wire().read_push();
       if (!push || !*push) {
         return;  // trouble has dropped the connection
       }
@@ -188,9 +196,7 @@ public:
   }
 
 private:
-  std::shared_ptr<Wire> m_connection;
-  Wire& m_wire;
-  std::string m_channel;
+  std::shared_ptr<Bell> m_bell;
 };
 
 class RedisStore : public core::Store {
@@ -230,8 +236,7 @@ private:
   const core::Limits* m_limits;
   std::string m_prefix;
   Wire m_wire;
-  std::weak_ptr<const Wire> m_bell;  // of the one claim that this process waits with
-  std::string m_bell_claim;
+  std::weak_ptr<Bell> m_bell;  // of the one claim that this process waits with
 };
 
 core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
@@ -282,8 +287,11 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   }
   m_wire.begin();
   const std::string id = text_of(ask.claim.ask);
-  const auto bell = m_bell.lock();
-  const bool belled = bell && m_bell_claim == text_of(ask.claim) && bell->is_connected();
+  auto bell = m_bell.lock();
+  if (bell && bell->channel() != keys->bell + text_of(ask.claim)) {
+    bell.reset();
+  }
+  const bool belled = bell && bell->wire().is_connected();
   const std::string who = who_text(ask.who);
   const std::string place = joined({ask.wait_left ? fmt::to_string(ask.wait_left->count()) : std::string()}) + who;
   const auto reply = run(acquire_script,
@@ -322,6 +330,14 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
     Millis again = ahead <= 1 ? first_two_ask_again : others_ask_again;
     if (left && ahead == 0) {
       again = std::min(again, *left);
+    }
+    if (bell && !belled) {
+      // The server was started anew, or a network in between forgot us. A bell is to be there before the ask that
+      // counts on it.
+      bell->wire().join(m_wire);
+      if (bell->subscribe()) {
+        again = Millis(1);
+      }
     }
     return core::Queued{ahead, ask.patience > Millis(0) ? std::min(again, ask.patience / 2) : again, std::move(*by)};
   }
@@ -392,7 +408,8 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  // What was only promised had no holder: whoever holds it now is another one. So "promised" is no kind of the script's.
+  // What was only promised had no holder: whoever holds it now is another one. So "promised" is no kind of the
+  // script's.
   std::array<std::string, 4> was{"promised", "", "", ""};
   if (const auto* const held = std::get_if<core::Held>(&seen)) {
     // A holder of another tool has neither ask nor fence.
@@ -551,13 +568,13 @@ core::Result<std::unique_ptr<core::Watch>> RedisStore::watch(const core::Claim& 
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_bell_claim = text_of(claim);
-  auto bell = std::make_unique<Subscription>(m_address, m_limits, keys->bell + m_bell_claim);
+  auto bell = std::make_shared<Bell>(m_address, m_limits, keys->bell + text_of(claim));
+  bell->wire().begin();
   if (auto subscribed = bell->subscribe(); !subscribed) {
     return tl::unexpected(std::move(subscribed.error()));
   }
-  m_bell = bell->connection();
-  return bell;
+  m_bell = bell;
+  return std::make_unique<Subscription>(std::move(bell));
 }
 
 }  // namespace
