@@ -676,6 +676,7 @@ TEST_CASE("redis: locks, line and its order outlive a restart that keeps the dat
   }
   redis.server.kill();
   redis.server.start();
+  REQUIRE(wait_until([&] { return redis.server.cli({"PING"}) == "PONG"; }));  // not while it loads
   CHECK(a.renews() == Renewal::renewed);
   CHECK(redis.held().fence == fence);
   for (Asker* const waiter : {&c, &b}) {
