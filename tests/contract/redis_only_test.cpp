@@ -880,18 +880,31 @@ TEST_CASE("redis: who may not look at foreign data cannot free it, and is told w
   CHECK(redis.exists("lk:k"));
 }
 
-TEST_CASE("redis: a lock whose helpers were evicted is still its owner's") {
+TEST_CASE("redis: a waiter frees nothing of another tool that has the same owner") {
+  Redis redis;
+  redis.stranger({"SET", "lk:k", "worker-7", "PX", "60000"});
+  auto a = redis.asker("worker-7");
+  a.waits();
+  CHECK(a.renews() == Renewal::not_mine);
+  CHECK(a.leaves(1s).what == Release::left_line);
+  CHECK(a.leaves(1s).what == Release::not_mine);
+  a.waits();
+  CHECK(a.releases().what == Release::left_line);
+  CHECK(a.releases().what == Release::not_mine);
+  CHECK(redis.held().left == 60'001ms);
+}
+
+TEST_CASE("redis: a lock whose helpers were lost is its owner's, but no asker's any more") {
   Redis redis;
   auto a = redis.asker("a");
-  auto b = redis.asker("b");
   a.gets();
   redis.stranger({"DEL", stores::redis::LockKeys("lk:k").meta});
   CHECK_FALSE(redis.held().fence);
-  CHECK(a.renews() == Renewal::renewed);
-  CHECK(b.renews() == Renewal::not_mine);
-  CHECK(b.releases().what == Release::not_mine);
-  CHECK(a.releases().what == Release::released);
-  b.gets();
+  CHECK(a.renews() == Renewal::not_mine);
+  CHECK(a.releases().what == Release::not_mine);
+  CHECK(value(redis.onlooker().renew(a.any_ask_of_owner(), 60s, std::nullopt)) == Renewal::renewed);
+  CHECK(redis.releases("a").what == Release::released);
+  redis.asker("b").gets();
 }
 
 TEST_CASE("redis: what lk knows of its last holder is not said of another tool's lock") {

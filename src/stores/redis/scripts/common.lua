@@ -50,11 +50,12 @@ local function occupant(with_digest)
   return {'foreign', kind, type(dump) == 'string' and redis.sha1hex(dump) or '', left}
 end
 
--- Whether the lock is held by this owner and, unless ask is '', by this asker.
+-- Whether the lock is held by this owner and, unless ask is '', by this asker: another tool's lock is no asker's of lk, even
+-- with the same owner.
 local function is_held_by(owner, ask)
   if type_of(K[1]) ~= 'string' or redis.call('GET', K[1]) ~= owner then return false end
   local meta = meta_of(owner)
-  return ask == '' or not meta or meta.ask == ask
+  return ask == '' or meta and meta.ask == ask
 end
 
 local function is_waiting(claim)

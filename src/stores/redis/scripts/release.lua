@@ -2,7 +2,6 @@
 local owner, ask, fence = ARGV[1], ARGV[2], ARGV[3]
 local by = occupant()
 if is_held_by(owner, ask) and (fence == '' or by[5] == fence) then
-  if ask ~= '' and fence == '' then leave_line(owner, ask) end
   remove_lock(ARGV[4])
   return {'released'}
 end
