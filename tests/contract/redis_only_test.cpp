@@ -20,8 +20,10 @@
 #include "contract/redis_world.hpp"
 #include "contract/scene.hpp"
 #include "core/store_url.hpp"
+#include "os/real_clock.hpp"
 #include "stores/redis/address.hpp"
 #include "stores/redis/keys.hpp"
+#include "stores/redis/store.hpp"
 #include "stores/redis/wire.hpp"
 #include "support/run_lk.hpp"
 
@@ -708,6 +710,45 @@ TEST_CASE("redis: a claim that asks is never dropped for its own silent bell") {
   c.dies();
   c.gets();
   CHECK(bell_less.waits().ahead == 0);
+}
+
+// --- real time ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The server's own clock, and time that is slept through.
+class RealWorld : public contract::World {
+public:
+  explicit RealWorld(const support::RedisServer& server) : m_url(server.socket_url()) {}
+
+  std::unique_ptr<core::Store> open() override {
+    return value(stores::redis::open(core::StoreUrl::parse(m_url).value(), {}, m_clock));
+  }
+  void advance(Millis by) override { std::this_thread::sleep_for(by); }
+  core::WallTime wall() const override { return m_clock.wall(); }
+  void step_wall(Millis) override { FAIL("nobody sets this clock"); }
+
+private:
+  std::string m_url;
+  os::RealClock m_clock;
+};
+
+}  // namespace
+
+TEST_CASE("redis: a head that asks when told finds the lock free by the server's own clock") {
+  const support::RedisServer server;
+  RealWorld world(server);
+  Asker holder(world, key("k"), "holder", 700ms, 15s);
+  Asker head(world, key("k"), "head", 60s, 15s);
+  const auto began = std::chrono::steady_clock::now();
+  holder.gets();
+  const Millis pause = head.waits().ask_again_in;
+  CHECK(pause <= 700ms);
+  world.advance(pause);
+  head.gets();
+  // The server counts whole milliseconds.
+  CHECK(std::chrono::steady_clock::now() - began >= 699ms);
+  CHECK(holder.renews() == Renewal::not_mine);
 }
 
 // --- other lock libraries -------------------------------------------------------------------------------------------
