@@ -81,7 +81,7 @@ struct Promised {
 // Something at the key that is no lock of this format (Redis). It is never overwritten.
 struct Foreign {
   std::string type;
-  std::string value;  // bytes as they are; compared by evict
+  std::string value;  // a fingerprint of its data, from status(); compared by evict
   std::optional<Millis> left;
 };
 

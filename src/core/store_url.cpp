@@ -79,10 +79,11 @@ tl::expected<StoreUrl, std::string> StoreUrl::parse(std::string_view text) {
       return StoreUrl(std::move(scheme), std::move(rest));
     }
     // "redis:host/0" must not quietly become a file on this machine.
-    return tl::make_unexpected(std::string("must be a path with a slash (./ first if it has a colon), or sqlite:PATH"));
+    return tl::make_unexpected(
+        std::string("must be a path with a slash (./ first if it has a colon), sqlite:PATH or redis://HOST"));
   }
   if (slash == std::string_view::npos) {
-    return tl::make_unexpected(std::string("must be a path with a slash, or sqlite:PATH"));
+    return tl::make_unexpected(std::string("must be a path with a slash, sqlite:PATH or redis://HOST"));
   }
   return StoreUrl(std::string(sqlite), std::string(text));
 }

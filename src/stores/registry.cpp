@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "stores/redis/store.hpp"
 #include "stores/sqlite/store.hpp"
 
 namespace stores {
@@ -13,6 +14,9 @@ namespace stores {
 const std::vector<StoreKind>& kinds() {
   static const std::vector<StoreKind> all{
       {"sqlite", "sqlite:/var/lib/lk/locks.db", &sqlite::open},
+      {"redis", "redis://host:6379/0", &redis::open},
+      {"rediss", "rediss://host:6380/0", &redis::open},
+      {"redis+unix", "redis+unix:///run/redis/redis.sock", &redis::open},
   };
   return all;
 }

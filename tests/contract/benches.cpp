@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "contract/redis_world.hpp"
 #include "core/store_url.hpp"
 #include "stores/memory/store.hpp"
 #include "stores/sqlite/store.hpp"
@@ -26,10 +27,11 @@ protected:
 
 class MemoryWorld : public FakeTimeWorld {
 public:
+  explicit MemoryWorld(stores::memory::Ways ways = {}) : m_state(stores::memory::new_state(ways)) {}
   std::unique_ptr<core::Store> open() override { return stores::memory::open(m_state, m_clock); }
 
 private:
-  std::shared_ptr<stores::memory::MemoryState> m_state = stores::memory::new_state();
+  std::shared_ptr<stores::memory::MemoryState> m_state;
 };
 
 class SqliteWorld : public FakeTimeWorld {
@@ -61,14 +63,33 @@ Bench named(std::string name, std::function<std::unique_ptr<World>()> maker) {
   return bench;
 }
 
+Bench redis() {
+  Bench bench = named("redis", make<RedisWorld>);
+  bench.renews_expired = false;
+  bench.one_fence_for_all_keys = false;
+  // Expiry is by the server's wall clock: a step of it ends grants early or late.
+  bench.wall_can_be_stepped = false;
+  bench.head_notices_within = core::Millis(1000);
+  return bench;
+}
+
 }  // namespace
 
 const std::vector<Bench>& benches() {
   static const std::vector<Bench> all{
       named("memory", make<MemoryWorld>),
       named("sqlite", make<SqliteWorld>),
+      redis(),
   };
   return all;
+}
+
+Bench reference_for(const Bench& other) {
+  const stores::memory::Ways ways{other.renews_expired, other.one_fence_for_all_keys};
+  Bench bench = other;
+  bench.name = "memory for " + other.name;
+  bench.make = [ways] { return std::make_unique<MemoryWorld>(ways); };
+  return bench;
 }
 
 }  // namespace contract

@@ -47,4 +47,7 @@ struct Bench {
 // THE list of stores under test.
 const std::vector<Bench>& benches();
 
+// The memory store, doing as the other does where the contract leaves it to the store.
+Bench reference_for(const Bench& other);
+
 }  // namespace contract

@@ -1,4 +1,4 @@
-// Random verbs: the SQLite store against the memory store, and many processes against one SQLite file.
+// Random verbs: every store against the memory store, and many processes against one SQLite file and one server.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,7 +27,8 @@
 #include "os/process.hpp"
 #include "os/random.hpp"
 #include "os/real_clock.hpp"
-#include "stores/sqlite/store.hpp"
+#include "stores/registry.hpp"
+#include "support/redis_server.hpp"
 #include "support/temp_folder.hpp"
 
 using contract::Millis;
@@ -142,16 +143,6 @@ private:
   std::vector<std::unique_ptr<core::Store>> m_stores;
 };
 
-const contract::Bench& bench(const std::string& name) {
-  for (const auto& one : contract::benches()) {
-    if (one.name == name) {
-      return one;
-    }
-  }
-  FAIL("no bench " << name);
-  std::abort();
-}
-
 // A store may spare itself the writing of each ask, so that a place outlives its last ask by half the patience only. So
 // either the waiters are so patient that no place ever lapses, or every ask comes from a store object that remembers
 // nothing.
@@ -159,8 +150,12 @@ enum class Waiters { patient, forgetful };
 
 class Story {
 public:
-  Story(std::uint64_t seed, Waiters waiters)
-      : m_random(seed), m_waiters(waiters), m_memory(bench("memory")), m_other(bench("sqlite")) {}
+  Story(std::uint64_t seed, Waiters waiters, const contract::Bench& other)
+      : m_random(seed),
+        m_waiters(waiters),
+        m_wall_can_be_stepped(other.wall_can_be_stepped),
+        m_memory(contract::reference_for(other)),
+        m_other(other) {}
 
   void tell() {
     // Short enough that nothing stays expired long enough to be swept.
@@ -287,7 +282,7 @@ private:
         m_time += by;
         m_memory.advance(by);
         m_other.advance(by);
-        if (one_in(30)) {
+        if (m_wall_can_be_stepped && one_in(30)) {
           const Millis step(up_to(2000) - 1000);
           m_memory.step_wall(step);
           m_other.step_wall(step);
@@ -299,6 +294,7 @@ private:
 
   std::mt19937_64 m_random;
   Waiters m_waiters;
+  bool m_wall_can_be_stepped;
   Side m_memory;
   Side m_other;
   Millis m_time{0};
@@ -359,16 +355,12 @@ struct Temper {
 // One process of its own: asks, counts while it holds, gives back.
 class Worker {
 public:
-  Worker(Page& page, std::size_t number, const std::string& path, Temper temper, std::uint64_t seed)
+  Worker(Page& page, std::size_t number, const std::string& url, Temper temper, std::uint64_t seed)
       : m_page(page), m_number(number), m_temper(temper), m_random(seed) {
     core::StoreOptions options;
     options.durable = false;
     options.limits = &m_limits;
-    auto store = stores::sqlite::open(core::StoreUrl::parse("sqlite:" + path).value(), options, m_clock);
-    if (!store) {
-      throw std::runtime_error(store.error().detail);
-    }
-    m_store = std::move(*store);
+    m_store = must(stores::open(core::StoreUrl::parse(url).value(), options, m_clock));
     m_keepers = core::Keepers{os::own_realm(), os::own_process(), os::own_process(), os::own_process()};
   }
 
@@ -465,13 +457,13 @@ private:
   std::unique_ptr<core::Store> m_store;
 };
 
-pid_t start(Page& page, std::size_t number, const std::string& path, Temper temper, std::uint64_t seed) {
+pid_t start(Page& page, std::size_t number, const std::string& url, Temper temper, std::uint64_t seed) {
   const pid_t pid = ::fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
     ::signal(SIGPIPE, SIG_IGN);  // as lk does: a bell may lose its listener while it is rung
     try {
-      Worker(page, number, path, temper, seed).run();
+      Worker(page, number, url, temper, seed).run();
     } catch (const std::exception& error) {
       page.fail(error.what());
     }
@@ -498,6 +490,21 @@ std::uint64_t any_seed() {
   return os::random_u64();
 }
 
+// Nobody overlapped, and each of the first ones, which wait, had its turns.
+void check_counts(Page& page, std::size_t waiters) {
+  INFO(page.why.data());
+  REQUIRE_FALSE(page.failed);
+  for (std::size_t key = 0; key < Page::keys; ++key) {
+    CAPTURE(key);
+    CHECK(page.guarded[key].counter == page.increments[key]);
+    CHECK(page.guarded[key].counter > 0);
+  }
+  for (std::size_t i = 0; i < waiters; ++i) {
+    CAPTURE(i);
+    CHECK(page.grants[i] > 0);
+  }
+}
+
 std::int64_t all_grants(Page& page) {
   std::int64_t sum = 0;
   for (const auto& grants : page.grants) {
@@ -510,10 +517,17 @@ std::int64_t all_grants(Page& page) {
 
 TEST_CASE("random verbs have the same answers in every store") {
   const std::uint64_t seed = any_seed();
-  for (std::uint64_t i = 0; i < 60; ++i) {
-    INFO("run again with LK_SEED=" << seed + i);
-    Story(seed + i, Waiters::patient).tell();
-    Story(seed + i, Waiters::forgetful).tell();
+  for (const contract::Bench& other : contract::benches()) {
+    if (other.name == "memory") {
+      continue;
+    }
+    DYNAMIC_SECTION("on " << other.name) {
+      for (std::uint64_t i = 0; i < 60; ++i) {
+        INFO("run again with LK_SEED=" << seed + i);
+        Story(seed + i, Waiters::patient, other).tell();
+        Story(seed + i, Waiters::forgetful, other).tell();
+      }
+    }
   }
 }
 
@@ -521,12 +535,12 @@ TEST_CASE("processes that crash, wait and try once never overlap, and not one co
   const std::uint64_t seed = any_seed();
   INFO("LK_SEED=" << seed);
   const support::TempFolder folder;
-  const std::string path = (folder.path() / "locks.db").string();
+  const std::string url = "sqlite:" + (folder.path() / "locks.db").string();
   SharedPage page;
   // All of them create the file at the same time.
   std::vector<pid_t> pids;
   for (std::size_t i = 0; i < 6; ++i) {
-    pids.push_back(start(*page, i, path, {false, i < 4, 5000ms}, seed + i));
+    pids.push_back(start(*page, i, url, {false, i < 4, 5000ms}, seed + i));
   }
   std::this_thread::sleep_for(1500ms);
   // Two that crash now and then; their locks are free at once, long before their ttl of a minute.
@@ -534,7 +548,7 @@ TEST_CASE("processes that crash, wait and try once never overlap, and not one co
   const auto end = std::chrono::steady_clock::now() + 1500ms;
   for (std::uint64_t round = 0; std::chrono::steady_clock::now() < end && !page->failed; ++round) {
     for (std::size_t i = 6; i < Page::processes; ++i) {
-      crashing.push_back(start(*page, i, path, {true, i == 6, 60'000ms}, seed + 100 + round * 2 + i));
+      crashing.push_back(start(*page, i, url, {true, i == 6, 60'000ms}, seed + 100 + round * 2 + i));
     }
     std::this_thread::sleep_for(100ms);
   }
@@ -545,16 +559,29 @@ TEST_CASE("processes that crash, wait and try once never overlap, and not one co
   for (const pid_t pid : crashing) {
     reap(pid);
   }
-  INFO(page->why.data());
-  REQUIRE_FALSE(page->failed);
-  for (std::size_t key = 0; key < Page::keys; ++key) {
-    CAPTURE(key);
-    CHECK(page->guarded[key].counter == page->increments[key]);
-    CHECK(page->guarded[key].counter > 0);
+  check_counts(*page, 4);
+}
+
+TEST_CASE("processes that wait and try once over one server never overlap, and not one count is lost") {
+  const std::uint64_t seed = any_seed();
+  INFO("LK_SEED=" << seed);
+  const support::RedisServer server;
+  SharedPage page;
+  std::vector<pid_t> pids;
+  for (std::size_t i = 0; i < Page::processes; ++i) {
+    pids.push_back(start(*page, i, server.socket_url(), {false, i < 5, 60'000ms}, seed + i));
   }
-  for (std::size_t i = 0; i < 4; ++i) {
-    CAPTURE(i);
-    CHECK(page->grants[i] > 0);
+  std::this_thread::sleep_for(2000ms);
+  page->stop = true;
+  for (const pid_t pid : pids) {
+    reap(pid);
+  }
+  check_counts(*page, 5);
+  // Who stopped waiting has left the line.
+  os::RealClock clock;
+  const auto store = value(stores::open(core::StoreUrl::parse(server.socket_url()).value(), {}, clock));
+  for (const auto& state : value(store->list(core::Glob::everything()))) {
+    FAIL_CHECK(text(state));
   }
 }
 
@@ -562,19 +589,19 @@ TEST_CASE("processes that are killed at any moment never make two holders nor a 
   const std::uint64_t seed = any_seed();
   INFO("LK_SEED=" << seed);
   const support::TempFolder folder;
-  const std::string path = (folder.path() / "locks.db").string();
+  const std::string url = "sqlite:" + (folder.path() / "locks.db").string();
   SharedPage page;
   std::mt19937_64 random(seed);
   std::array<pid_t, 4> pids{};
   for (std::size_t i = 0; i < pids.size(); ++i) {
-    pids[i] = start(*page, i, path, {false, i % 2 == 0, 600'000ms}, seed + i);
+    pids[i] = start(*page, i, url, {false, i % 2 == 0, 600'000ms}, seed + i);
   }
   for (int kills = 0; kills < 80 && !page->failed; ++kills) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
     const auto victim = static_cast<std::size_t>(random() % pids.size());
     ::kill(pids[victim], SIGKILL);
     reap(pids[victim], SIGKILL);
-    pids[victim] = start(*page, victim, path, {false, victim % 2 == 0, 600'000ms}, random());
+    pids[victim] = start(*page, victim, url, {false, victim % 2 == 0, 600'000ms}, random());
   }
   // Whatever the killed ones held is free at once, long before their ttl.
   const std::int64_t before = all_grants(*page);
@@ -594,7 +621,7 @@ TEST_CASE("processes that are killed at any moment never make two holders nor a 
   os::RealClock clock;
   core::StoreOptions options;
   options.durable = false;
-  const auto store = value(stores::sqlite::open(core::StoreUrl::parse("sqlite:" + path).value(), options, clock));
+  const auto store = value(stores::open(core::StoreUrl::parse(url).value(), options, clock));
   for (const auto& state : value(store->list(core::Glob::everything()))) {
     FAIL_CHECK(text(state));
   }

@@ -68,6 +68,7 @@ public:
   // Hangs a bell; from then on it is heard.
   void listens() { m_bell = value(m_store->watch(ask.claim)); }
   bool has_rung() const {
+    lets_the_store_catch_up();
     pollfd bell{m_bell->fd(), POLLIN, 0};
     return ::poll(&bell, 1, 0) == 1;
   }
@@ -78,9 +79,15 @@ public:
   }
   void drains() { m_bell->drain(); }
   // Dies as of a kill -9: its place stays, its bell is heard no more.
-  void dies() { m_bell.reset(); }
+  void dies() {
+    m_bell.reset();
+    lets_the_store_catch_up();
+  }
 
 private:
+  // What came to a server before another question is done once that is answered: a ring sent, a closed bell noticed.
+  void lets_the_store_catch_up() const { value(m_store->status(ask.claim.key)); }
+
   template <class T>
   T is(core::Answer answer, const char* wanted) {
     INFO(ask.claim.owner.bytes() << " should be " << wanted << " on " << ask.claim.key.text());

@@ -518,6 +518,21 @@ EVERY_STORE("a waiter that keeps asking keeps its place") {
   CHECK(line[0].waiting_for >= at.s(40) - at.bench.slack);
 }
 
+EVERY_STORE("a place that lapsed is no place to leave") {
+  auto holder = at.asker("holder");
+  auto head = at.asker("head");
+  auto silent = at.asker("silent");
+  auto last = at.asker("last");
+  silent.ask.patience = at.s(5);
+  holder.gets();
+  head.waits();
+  silent.waits();
+  last.waits();
+  at.pass(at.s(5));
+  CHECK(silent.releases().what == Release::not_mine);
+  CHECK(last.waits().ahead == 1);
+}
+
 EVERY_STORE("a waiter's own patience counts, not another's") {
   auto holder = at.asker("holder");
   auto patient = at.asker("patient");

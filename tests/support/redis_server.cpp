@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -25,7 +26,7 @@ namespace support {
 namespace {
 
 // Runs `words[0]` with its output in `out`. It dies with the test program.
-pid_t run(std::vector<std::string> words, int out) {
+pid_t run(std::vector<std::string> words, int out, std::vector<std::string> environment = {}) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) {
@@ -49,6 +50,9 @@ pid_t run(std::vector<std::string> words, int out) {
     ::dup2(null, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
+    for (std::string& variable : environment) {
+      ::putenv(variable.data());
+    }
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -154,7 +158,7 @@ bool RedisServer::try_start() {
 
   ::unlink(m_socket.c_str());
   const os::Fd out(::open((m_folder_path + "/log").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  m_pid = run(words, out.get());
+  m_pid = run(words, out.get(), m_options.environment);
   bool ended = false;
   const bool ready = wait_until([&] {
     ended = ::waitpid(m_pid, nullptr, WNOHANG) == m_pid;

@@ -15,8 +15,9 @@ namespace support {
 struct RedisOptions {
   bool tcp = false;
   std::optional<Certificate> tls = std::nullopt;
-  std::string client_authority{};        // a file: TLS clients need a certificate of this authority
-  std::vector<std::string> arguments{};  // more of redis-server's options: "--requirepass", "x"
+  std::string client_authority{};          // a file: TLS clients need a certificate of this authority
+  std::vector<std::string> arguments{};    // more of redis-server's options: "--requirepass", "x"
+  std::vector<std::string> environment{};  // NAME=VALUE, beside that of the test
 };
 
 // What runs at the end of the test is killed; nothing else ever is. Nothing is saved unless the options say so.

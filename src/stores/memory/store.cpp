@@ -71,6 +71,7 @@ struct Place {
 
 struct Lock {
   std::optional<Grant> grant;  // may have ended: a release wants to know, and its claim may still renew it
+  core::Fence last_fence;
   std::vector<Place> line;
 };
 
@@ -144,6 +145,9 @@ Millis ask_again_in(std::size_t ahead, Millis patience, std::optional<Millis> ho
 
 class MemoryState {
 public:
+  explicit MemoryState(Ways which) : ways(which) {}
+
+  const Ways ways;
   std::mutex mutex;
   std::map<core::Key, Lock> locks;
   core::Fence last_fence;
@@ -162,7 +166,7 @@ public:
     const Instant now = m_clock.now();
     const core::Claim& claim = ask.claim;
     Lock& lock = m_state->locks[claim.key];
-    forget_lapsed(lock, now);
+    forget_ended(lock, now);
 
     if (live(lock.grant, now) && owned_by(*lock.grant, claim)) {
       lock.grant->ends = now + ask.ttl;
@@ -184,10 +188,10 @@ public:
         }
         const auto clock_fence =
             std::chrono::floor<std::chrono::microseconds>(m_clock.wall().time_since_epoch()).count();
-        m_state->last_fence.value = std::max(m_state->last_fence.value + 1, clock_fence);
-        lock.grant = Grant{
-            claim.owner, claim.ask, m_state->last_fence, ask.who, ask.durable, now, m_clock.wall(), now + ask.ttl};
-        return core::Granted{m_state->last_fence, false};
+        core::Fence& last = m_state->ways.one_fence_for_all_keys ? m_state->last_fence : lock.last_fence;
+        last.value = std::max(last.value + 1, clock_fence);
+        lock.grant = Grant{claim.owner, claim.ask, last, ask.who, ask.durable, now, m_clock.wall(), now + ask.ttl};
+        return core::Granted{last, false};
       }
     }
 
@@ -218,7 +222,7 @@ public:
     const std::lock_guard guard(m_state->mutex);
     const Instant now = m_clock.now();
     Lock& lock = m_state->locks[claim.key];
-    forget_lapsed(lock, now);
+    forget_ended(lock, now);
     if (!lock.grant || !owned_by(*lock.grant, claim)) {
       return live(lock.grant, now) ? core::Renewal::not_mine : core::Renewal::gone;
     }
@@ -241,7 +245,7 @@ public:
     const std::lock_guard guard(m_state->mutex);
     const Instant now = m_clock.now();
     Lock& lock = m_state->locks[key];
-    forget_lapsed(lock, now);
+    forget_ended(lock, now);
     if (!live(lock.grant, now)) {
       return core::Eviction::free;
     }
@@ -305,12 +309,19 @@ private:
     return {claim.key, claim.owner.bytes(), claim.ask.value};
   }
 
+  void forget_ended(Lock& lock, Instant now) const {
+    forget_lapsed(lock, now);
+    if (!m_state->ways.renews_expired && !live(lock.grant, now)) {
+      lock.grant.reset();
+    }
+  }
+
   // Release and leave: `after` is what the grant has left then.
   core::Released end(const core::Claim& claim, std::optional<core::Fence> fence, std::optional<Millis> after) {
     const std::lock_guard guard(m_state->mutex);
     const Instant now = m_clock.now();
     Lock& lock = m_state->locks[claim.key];
-    forget_lapsed(lock, now);
+    forget_ended(lock, now);
 
     std::size_t places_gone = 0;
     const bool any_grant = lock.grant && owned_by(*lock.grant, claim);
@@ -347,7 +358,7 @@ private:
 
 }  // namespace
 
-std::shared_ptr<MemoryState> new_state() { return std::make_shared<MemoryState>(); }
+std::shared_ptr<MemoryState> new_state(Ways ways) { return std::make_shared<MemoryState>(ways); }
 
 std::unique_ptr<core::Store> open(std::shared_ptr<MemoryState> state, const core::Clock& clock) {
   return std::make_unique<MemoryStore>(std::move(state), clock);

@@ -1,6 +1,8 @@
 // Hash tags (Redis Cluster specification, "Hash tags") and names.
 #include "stores/redis/keys.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace stores::redis {
@@ -27,22 +29,28 @@ std::string_view hash_tag(std::string_view key) {
                                                               : key.substr(open + 1, close - open - 1);
 }
 
-// What comes before "#lk:…".
-std::string helper_base(const std::string& lock) {
-  if (!hash_tag(lock).empty()) {
-    return lock;
-  }
-  if (lock.find('}') == std::string::npos) {
-    return fmt::format("{{{}}}", lock);
-  }
-  // No tag can be wrapped around it, as the tag would end too early: a short one that falls into the same slot.
-  const std::uint16_t slot = hash_slot(lock);
+constexpr std::string_view own_tag = "own:";
+constexpr std::string_view found_tag = "slot:";
+
+// The first of 0, 1, … f, 10, … that falls into this slot.
+std::string tag_in(std::uint16_t slot) {
   for (std::uint32_t number = 0;; ++number) {
-    std::string base = fmt::format("{{{:x}}}{}", number, lock);
-    if (hash_slot(base) == slot) {
-      return base;
+    std::string tag = fmt::format("{:x}", number);
+    if (hash_slot(tag) == slot) {
+      return tag;
     }
   }
+}
+
+// All of a helper's name but what it keeps.
+std::string helper_of(const std::string& lock) {
+  if (!hash_tag(lock).empty()) {
+    return fmt::format("{}{}{}", lock, helper_mark, own_tag);
+  }
+  if (lock.find('}') == std::string::npos) {
+    return fmt::format("{{{}}}{}", lock, helper_mark);
+  }
+  return fmt::format("{{{}}}{}{}{}", tag_in(hash_slot(lock)), lock, helper_mark, found_tag);
 }
 
 }  // namespace
@@ -53,29 +61,36 @@ std::uint16_t hash_slot(std::string_view key) {
 }
 
 LockKeys::LockKeys(std::string name) : lock(std::move(name)) {
-  const std::string base = helper_base(lock);
-  meta = base + "#lk:meta";
-  line = base + "#lk:line";
-  places = base + "#lk:places";
-  bell = base + "#lk:bell:";
+  const std::string helper = helper_of(lock);
+  meta = helper + "meta";
+  line = helper + "line";
+  places = helper + "places";
+  bell = helper + "bell:";
 }
 
-std::optional<std::string> lock_of_helper(std::string_view name, std::string_view what) {
-  const std::string suffix = fmt::format("{}{}", helper_mark, what);
-  if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) {
+std::optional<std::string> lock_of_helper(std::string_view name) {
+  const std::size_t mark = name.find(helper_mark);
+  if (mark == std::string_view::npos) {
     return std::nullopt;
   }
-  const std::string_view base = name.substr(0, name.size() - suffix.size());
-  // Exactly one of the three forms leads back to this very name.
-  const std::string_view wrapped = base.size() > 2 ? base.substr(1, base.size() - 2) : std::string_view{};
-  const std::size_t close = base.find('}');
-  const std::string_view tagged = close == std::string_view::npos ? std::string_view{} : base.substr(close + 1);
-  for (const std::string_view candidate : {base, wrapped, tagged}) {
-    if (!candidate.empty() && helper_base(std::string(candidate)) == base) {
-      return std::string(candidate);
-    }
+  const std::string_view base = name.substr(0, mark);
+  const std::string_view what = name.substr(mark + helper_mark.size());
+  std::string_view lock;
+  if (what.substr(0, own_tag.size()) == own_tag) {
+    lock = base;
+  } else if (what.substr(0, found_tag.size()) == found_tag) {
+    const std::size_t close = base.find('}');
+    lock = close == std::string_view::npos ? std::string_view{} : base.substr(close + 1);
+  } else if (base.size() > 2) {
+    lock = base.substr(1, base.size() - 2);
   }
-  return std::nullopt;
+  if (lock.empty()) {
+    return std::nullopt;
+  }
+  // A name that only looks like one leads to a lock whose helpers have other names.
+  const LockKeys keys{std::string(lock)};
+  const auto all = keys.all();
+  return std::find(all.begin() + 1, all.end(), name) != all.end() ? std::optional(keys.lock) : std::nullopt;
 }
 
 std::string escaped_pattern(std::string_view literal) {

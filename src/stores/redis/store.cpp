@@ -2,6 +2,7 @@
 #include "stores/redis/store.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <set>
@@ -24,9 +25,14 @@ using core::Millis;
 using core::StoreError;
 using core::Trouble;
 
-// SPEC 6 on Redis: the head looks once a second, and when the holder's time ends; the line every five seconds.
+// What nobody announces (DEL by hand, a foreign client's release, a dead head) is to be noticed within a second; the
+// rest of the line asks to keep its places.
 constexpr Millis first_two_ask_again{1000};
 constexpr Millis others_ask_again{5000};
+
+// How long one question of list keeps the server from others: about 1 ms each.
+constexpr std::string_view scan_count = "1000";
+constexpr std::size_t most_states = 200;
 
 std::string text_of(core::AskId ask) { return fmt::format("{:016x}", ask.value); }
 // "" in a script: any ask of that owner.
@@ -37,6 +43,10 @@ std::int64_t to_number(std::string_view text) {
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
+// A claim within its key, as scripts name it: the ask's 16 digits, then the owner.
+constexpr std::size_t digits_of_ask = 16;
+std::string text_of(const core::Claim& claim) { return text_of(claim.ask) + claim.owner.bytes(); }
+
 core::AskId to_ask(std::string_view text) {
   core::AskId ask;
   std::from_chars(text.data(), text.data() + text.size(), ask.value, 16);
@@ -79,17 +89,24 @@ std::optional<Millis> to_left(std::string_view pttl) {
 
 core::WallTime to_wall(std::int64_t milliseconds) { return core::WallTime(Millis(milliseconds)); }
 
+constexpr bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+constexpr bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 const std::string& at(const std::vector<Reply>& fields, std::size_t index) {
   static const std::string none;
   return index < fields.size() ? fields[index].text : none;
 }
 
-// What acquire.lua keeps of a waiter: "since(ms) owner wait_left(ms or '') who", each with its zero byte.
-core::Waiter to_waiter(std::string_view ask, std::string_view place, std::int64_t now) {
+// `place` is what acquire.lua keeps of a waiter: since(ms), wait_left(ms or ''), who, each field with its zero byte.
+core::Waiter to_waiter(std::string_view claim, std::string_view place, std::int64_t now) {
   const std::vector<std::string> fields = split(place);
-  core::Waiter waiter{core::Owner::stored(fields.size() > 1 ? fields[1] : ""),
-                      to_ask(ask),
-                      to_who(fields, 3),
+  core::Waiter waiter{core::Owner::stored(std::string(claim.substr(std::min(digits_of_ask, claim.size())))),
+                      to_ask(claim.substr(0, digits_of_ask)),
+                      to_who(fields, 2),
                       Millis(0),
                       std::nullopt,
                       std::nullopt};
@@ -97,8 +114,8 @@ core::Waiter to_waiter(std::string_view ask, std::string_view place, std::int64_
     const std::int64_t since = to_number(fields[0]);
     waiter.since = to_wall(since);
     waiter.waiting_for = Millis(std::max<std::int64_t>(now - since, 0));
-    if (fields.size() > 2 && !fields[2].empty()) {
-      waiter.wait_left = Millis(std::max<std::int64_t>(since + to_number(fields[2]) - now, 0));
+    if (fields.size() > 1 && !fields[1].empty()) {
+      waiter.wait_left = Millis(std::max<std::int64_t>(since + to_number(fields[1]) - now, 0));
     }
   }
   return waiter;
@@ -127,7 +144,7 @@ std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std:
     return held;
   }
   if (kind == "promised") {
-    const core::Waiter head = to_waiter("", at(fields, first + 1), to_number(at(fields, first + 2)));
+    const core::Waiter head = to_waiter(at(fields, first + 1), at(fields, first + 2), to_number(at(fields, first + 3)));
     return core::Promised{head.who, head.waiting_for};
   }
   if (kind == "foreign") {
@@ -136,17 +153,16 @@ std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std:
   return std::nullopt;
 }
 
-// A subscription on a connection of its own. Once that breaks it never rings again; its owner asks at once, and says
-// then that it has no bell.
-class Subscription : public core::Watch {
+// A subscription on a connection of its own.
+class Bell {
 public:
-  Subscription(Address address, const core::Limits* limits, std::string channel)
-      : m_connection(std::make_shared<Wire>(std::move(address), limits)),
-        m_wire(*m_connection),
-        m_channel(std::move(channel)) {}
+  Bell(Address address, const core::Limits* limits, std::string channel)
+      : m_wire(std::move(address), limits), m_channel(std::move(channel)) {}
+
+  Wire& wire() noexcept { return m_wire; }
+  const std::string& channel() const noexcept { return m_channel; }
 
   core::Result<void> subscribe() {
-    m_wire.begin();
     const auto reply = m_wire.call({"SUBSCRIBE", m_channel});
     if (!reply) {
       return tl::unexpected(reply.error());
@@ -158,12 +174,21 @@ public:
     }
     return {};
   }
-  std::weak_ptr<const Wire> connection() const noexcept { return m_connection; }
 
-  int fd() const noexcept override { return m_wire.fd(); }
+private:
+  Wire m_wire;
+  std::string m_channel;
+};
+
+// Once its connection breaks it does not ring; the next ask makes a new one.
+class Subscription : public core::Watch {
+public:
+  explicit Subscription(std::shared_ptr<Bell> bell) : m_bell(std::move(bell)) {}
+
+  int fd() const noexcept override { return m_bell->wire().fd(); }
   void drain() noexcept override {
-    while (m_wire.is_connected()) {
-      const auto push = m_wire.read_push();
+    while (m_bell->wire().is_connected()) {
+      const auto push = m_bell->wire().read_push();
       if (!push || !*push) {
         return;  // trouble has dropped the connection
       }
@@ -171,9 +196,7 @@ public:
   }
 
 private:
-  std::shared_ptr<Wire> m_connection;
-  Wire& m_wire;
-  std::string m_channel;
+  std::shared_ptr<Bell> m_bell;
 };
 
 class RedisStore : public core::Store {
@@ -199,55 +222,62 @@ public:
 private:
   using Words = std::vector<std::string_view>;
   core::Result<LockKeys> keys_of(const core::Key& key) const;
-  core::Result<Reply> call(const Words& words);
-  core::Result<Reply> run(const Script& script, const Words& keys, const Words& arguments);
-  core::Result<Reply> run(const Script& script, const LockKeys& keys, const Words& arguments) {
-    const auto all = keys.all();
-    return run(script, Words(all.begin(), all.end()), arguments);
-  }
-  core::Result<std::vector<core::LockState>> states(const std::vector<core::Key>& keys, bool with_line);
+  // An error reply is an answer of `eval` and trouble of `run`.
+  core::Result<Reply> eval(const Script& script, const Words& keys, const Words& arguments);
+  core::Result<Reply> run(const Script& script, const LockKeys& keys, const Words& arguments);
+  core::Result<Reply> understood(core::Result<Reply> reply) const;
+  tl::unexpected<StoreError> strange_answer() const;
+  core::Result<std::vector<core::LockState>> states(const std::vector<core::Key>& keys, bool whole);
   core::Result<core::Released> to_released(const core::Result<Reply>& reply) const;
+  // The key that a name of the server's tells of: a lock under our prefix, or a helper of one.
+  std::optional<std::string> key_in(const std::string& name) const;
 
   Address m_address;
   const core::Limits* m_limits;
   std::string m_prefix;
   Wire m_wire;
-  std::weak_ptr<const Wire> m_bell;  // of the one claim that this process waits with
-  std::string m_bell_ask;
+  std::weak_ptr<Bell> m_bell;  // of the one claim that this process waits with
 };
 
 core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
-  if (key.text().find(helper_mark) != std::string::npos) {
+  std::string lock = m_prefix + key.text();
+  if (lock.find(helper_mark) != std::string::npos) {
     return tl::unexpected(
         StoreError{Trouble::misconfigured,
-                   fmt::format("a key with {} in it is reserved on Redis: choose another name", helper_mark)});
+                   fmt::format("prefix and key must not have {} in them on Redis: choose another name", helper_mark)});
   }
-  return LockKeys(m_prefix + key.text());
+  return LockKeys(std::move(lock));
 }
 
-core::Result<Reply> RedisStore::call(const Words& words) {
-  auto reply = m_wire.call(words);
-  if (reply && reply->kind == Reply::Kind::error) {
-    return tl::unexpected(translate(reply->text, m_address));
-  }
-  return reply;
-}
-
-core::Result<Reply> RedisStore::run(const Script& script, const Words& keys, const Words& arguments) {
+core::Result<Reply> RedisStore::eval(const Script& script, const Words& keys, const Words& arguments) {
   const std::string count = fmt::to_string(keys.size());
   Words words{"EVALSHA", script.sha1, count};
   words.insert(words.end(), keys.begin(), keys.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto reply = m_wire.call(words);
-  if (reply && reply->kind == Reply::Kind::error && reply->text.substr(0, 8) == "NOSCRIPT") {
+  if (reply && reply->kind == Reply::Kind::error && starts_with(reply->text, "NOSCRIPT")) {
     words[0] = "EVAL";
     words[1] = script.text;
     reply = m_wire.call(words);
   }
+  return reply;
+}
+
+core::Result<Reply> RedisStore::run(const Script& script, const LockKeys& keys, const Words& arguments) {
+  const auto all = keys.all();
+  return understood(eval(script, Words(all.begin(), all.end()), arguments));
+}
+
+core::Result<Reply> RedisStore::understood(core::Result<Reply> reply) const {
   if (reply && reply->kind == Reply::Kind::error) {
     return tl::unexpected(translate(reply->text, m_address));
   }
   return reply;
+}
+
+tl::unexpected<StoreError> RedisStore::strange_answer() const {
+  return tl::unexpected(
+      StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.server())});
 }
 
 core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
@@ -257,11 +287,13 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   }
   m_wire.begin();
   const std::string id = text_of(ask.claim.ask);
-  const auto bell = m_bell.lock();
-  const bool belled = bell && m_bell_ask == id && bell->is_connected();
+  auto bell = m_bell.lock();
+  if (bell && bell->channel() != keys->bell + text_of(ask.claim)) {
+    bell.reset();
+  }
+  const bool belled = bell && bell->wire().is_connected();
   const std::string who = who_text(ask.who);
-  const std::string place =
-      joined({ask.claim.owner.bytes(), ask.wait_left ? fmt::to_string(ask.wait_left->count()) : std::string()}) + who;
+  const std::string place = joined({ask.wait_left ? fmt::to_string(ask.wait_left->count()) : std::string()}) + who;
   const auto reply = run(acquire_script,
                          *keys,
                          {ask.claim.owner.bytes(),
@@ -284,8 +316,7 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   }
   auto by = to_occupant(fields, 2);
   if (!by) {
-    return tl::unexpected(
-        StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+    return strange_answer();
   }
   const auto ahead = static_cast<std::size_t>(to_number(at(fields, 1)));
   std::optional<Millis> left;
@@ -295,10 +326,18 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
     left = foreign->left;
   }
   if (kind == "queued") {
+    // The head alone looks after the holder's end; the second after a head that is dead by then.
     Millis again = ahead <= 1 ? first_two_ask_again : others_ask_again;
-    if (left) {
-      // PTTL is rounded, and a key that has expired is gone a moment later.
-      again = std::min(again, *left + (ahead == 0 ? Millis(1) : first_two_ask_again));
+    if (left && ahead == 0) {
+      again = std::min(again, *left);
+    }
+    if (bell && !belled) {
+      // The server was started anew, or a network in between forgot us. A bell is to be there before the ask that
+      // counts on it.
+      bell->wire().join(m_wire);
+      if (bell->subscribe()) {
+        again = Millis(1);
+      }
     }
     return core::Queued{ahead, ask.patience > Millis(0) ? std::min(again, ask.patience / 2) : again, std::move(*by)};
   }
@@ -369,22 +408,20 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_wire.begin();
-  core::Result<Reply> reply;
+  // What was only promised had no holder: whoever holds it now is another one. So "promised" is no kind of the
+  // script's.
+  std::array<std::string, 4> was{"promised", "", "", ""};
   if (const auto* const held = std::get_if<core::Held>(&seen)) {
     // A holder of another tool has neither ask nor fence.
-    reply = run(evict_script,
-                *keys,
-                {"held",
-                 held->owner.bytes(),
-                 held->fence ? text_of(held->ask) : std::string(),
-                 held->fence ? fmt::to_string(held->fence->value) : std::string(),
-                 keys->bell});
+    was = {"held",
+           held->owner.bytes(),
+           held->fence ? text_of(held->ask) : std::string(),
+           held->fence ? fmt::to_string(held->fence->value) : std::string()};
   } else if (const auto* const foreign = std::get_if<core::Foreign>(&seen)) {
-    reply = run(evict_script, *keys, {"foreign", foreign->type, foreign->value, "", keys->bell});
-  } else {
-    return core::Eviction::free;
+    was = {"foreign", foreign->type, foreign->value, ""};
   }
+  m_wire.begin();
+  const auto reply = run(evict_script, *keys, {was[0], was[1], was[2], was[3], keys->bell});
   if (!reply) {
     return tl::unexpected(reply.error());
   }
@@ -393,7 +430,7 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
                                   : core::Eviction::changed;
 }
 
-core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<core::Key>& keys, bool with_line) {
+core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<core::Key>& keys, bool whole) {
   std::vector<LockKeys> names;
   names.reserve(keys.size());
   Words all;
@@ -402,18 +439,32 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
       all.push_back(name);
     }
   }
-  const auto reply = run(status_script, all, {with_line ? "1" : "0"});
+  auto reply = eval(status_script, all, {whole ? "1" : "0"});
+  std::vector<core::LockState> found;
+  if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error && starts_with(reply->text, "CROSSSLOT")) {
+    // A cluster of one node serves every lock, but no two slots in one command.
+    for (const core::Key& key : keys) {
+      auto one = states({key}, whole);
+      if (!one) {
+        return one;
+      }
+      found.push_back(std::move(one->front()));
+    }
+    return found;
+  }
+  reply = understood(std::move(reply));
   if (!reply) {
     return tl::unexpected(reply.error());
   }
-  std::vector<core::LockState> found;
   if (reply->elements.size() != 2 || reply->elements[1].elements.size() != keys.size()) {
-    return tl::unexpected(
-        StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+    return strange_answer();
   }
   const std::int64_t now = to_number(reply->elements[0].text);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::vector<Reply>& fields = reply->elements[1].elements[i].elements;
+    if (fields.size() != 3) {
+      return strange_answer();
+    }
     core::LockState state{
         keys[i], to_occupant(fields[0].elements, 0), static_cast<std::size_t>(to_number(at(fields, 1))), {}};
     for (const Reply& place : fields[2].elements) {
@@ -422,7 +473,7 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
     if (!state.by && !state.line.empty()) {
       state.by = core::Promised{state.line.front().who, state.line.front().waiting_for};
     }
-    if (!with_line) {
+    if (!whole) {
       state.line.clear();
     }
     found.push_back(std::move(state));
@@ -443,16 +494,17 @@ core::Result<core::LockState> RedisStore::status(const core::Key& key) {
 }
 
 // SCAN, so that the server goes on serving others. Under a prefix everything is a lock, whoever made it; without one
-// only what lk itself keeps helpers for can be told from an application's data.
+// only what lk itself keeps helpers for can be told from an application's data. Each question has an op_timeout of its
+// own: how many there are depends on what else the server keeps.
 core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& keys) {
-  const std::string pattern =
-      m_prefix.empty() ? fmt::format("*{}*", helper_mark) : fmt::format("*{}*", escaped_pattern(m_prefix));
+  const std::string pattern = fmt::format("*{}*", escaped_pattern(m_prefix.empty() ? helper_mark : m_prefix));
   std::map<std::string, core::LockState> found;
   std::vector<core::Key> batch;
   const auto take_batch = [&]() -> core::Result<void> {
     if (batch.empty()) {
       return {};
     }
+    m_wire.begin();
     auto some = states(batch, false);
     if (!some) {
       return tl::unexpected(std::move(some.error()));
@@ -469,33 +521,20 @@ core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& ke
   std::string cursor = "0";
   do {
     m_wire.begin();
-    const auto reply = call({"SCAN", cursor, "MATCH", pattern, "COUNT", "10000"});
+    const auto reply = understood(m_wire.call({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}));
     if (!reply) {
       return tl::unexpected(reply.error());
     }
     if (reply->elements.size() != 2) {
-      return tl::unexpected(StoreError{Trouble::unreachable,
-                                       fmt::format("{} gave an answer that is none of lk's", m_address.redacted())});
+      return strange_answer();
     }
     cursor = reply->elements[0].text;
     for (const Reply& name : reply->elements[1].elements) {
-      std::optional<std::string> lock = name.text;
-      if (name.text.find(helper_mark) != std::string::npos) {
-        lock = lock_of_helper(name.text, "line");
-        if (!lock && m_prefix.empty()) {
-          lock = lock_of_helper(name.text, "meta");
-        }
-      } else if (m_prefix.empty()) {
-        continue;
+      const auto key = key_in(name.text);
+      if (key && keys.matches(*key) && seen.insert(*key).second) {
+        batch.push_back(core::Key::stored(*key));
       }
-      if (!lock || lock->substr(0, m_prefix.size()) != m_prefix || lock->size() == m_prefix.size()) {
-        continue;
-      }
-      std::string key = lock->substr(m_prefix.size());
-      if (keys.matches(key) && seen.insert(key).second) {
-        batch.push_back(core::Key::stored(std::move(key)));
-      }
-      if (batch.size() == 500) {
+      if (batch.size() == most_states) {
         if (auto taken = take_batch(); !taken) {
           return tl::unexpected(std::move(taken.error()));
         }
@@ -513,18 +552,29 @@ core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& ke
   return states;
 }
 
+std::optional<std::string> RedisStore::key_in(const std::string& name) const {
+  std::optional<std::string> lock;
+  if (name.find(helper_mark) == std::string::npos) {
+    lock = m_prefix.empty() ? std::nullopt : std::optional(name);
+  } else if (ends_with(name, "line") || (m_prefix.empty() && ends_with(name, "meta"))) {
+    lock = lock_of_helper(name);
+  }
+  const bool is_ours = lock && lock->size() > m_prefix.size() && starts_with(*lock, m_prefix);
+  return is_ours ? std::optional(lock->substr(m_prefix.size())) : std::nullopt;
+}
+
 core::Result<std::unique_ptr<core::Watch>> RedisStore::watch(const core::Claim& claim) {
   const auto keys = keys_of(claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_bell_ask = text_of(claim.ask);
-  auto bell = std::make_unique<Subscription>(m_address, m_limits, keys->bell + m_bell_ask);
+  auto bell = std::make_shared<Bell>(m_address, m_limits, keys->bell + text_of(claim));
+  bell->wire().begin();
   if (auto subscribed = bell->subscribe(); !subscribed) {
     return tl::unexpected(std::move(subscribed.error()));
   }
-  m_bell = bell->connection();
-  return bell;
+  m_bell = bell;
+  return std::make_unique<Subscription>(std::move(bell));
 }
 
 }  // namespace

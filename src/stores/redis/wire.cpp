@@ -688,6 +688,12 @@ const Address& Wire::address() const noexcept { return m_state->address; }
 
 void Wire::begin() noexcept { m_state->begin(); }
 
+void Wire::join(const Wire& other) noexcept {
+  m_state->verb_began = other.m_state->verb_began;
+  m_state->verb_ends = other.m_state->verb_ends;
+  m_state->in_verb = other.m_state->in_verb;
+}
+
 core::Result<Reply> Wire::call(const std::vector<std::string_view>& words) {
   auto reply = m_state->call(words);
   if (!reply) {

@@ -35,6 +35,8 @@ public:
   // Begins a verb: its deadline is one op_timeout from now, whatever it takes: name look-up, connecting, TLS, AUTH,
   // SELECT, commands.
   void begin() noexcept;
+  // Goes on with the verb that the other one is in, within its deadline.
+  void join(const Wire& other) noexcept;
 
   // One command, one reply. Connects first where need be, also where the server has closed the connection since the
   // last reply; nothing but the handshake (AUTH, SELECT) is sent before that has been answered. A reply of kind error

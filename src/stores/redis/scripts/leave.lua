@@ -1,7 +1,8 @@
--- leave: KEYS lock meta line places; ARGV owner ask('': any) after channel
+-- leave: KEYS lock meta line places; ARGV owner ask('': any) after bell
+local after = tonumber(ARGV[3])
 if is_held_by(ARGV[1], ARGV[2]) then
-  redis.call('PEXPIRE', K[1], ARGV[3])
-  redis.call('PEXPIRE', K[2], tonumber(ARGV[3]) + fence_kept)
+  redis.call('PEXPIRE', K[1], expiry(after))
+  keep(K[2], after + fence_kept)
   ring_head(ARGV[4])
   return {'released'}
 end

@@ -1,10 +1,11 @@
--- release: KEYS lock meta line places; ARGV owner ask('': any) fence('': any) channel
+-- release: KEYS lock meta line places; ARGV owner ask('': any) fence('': any) bell
+local owner, ask, fence = ARGV[1], ARGV[2], ARGV[3]
 local by = occupant()
-if is_held_by(ARGV[1], ARGV[2]) and (ARGV[3] == '' or by[5] == ARGV[3]) then
+if is_held_by(owner, ask) and (fence == '' or by[5] == fence) then
   remove_lock(ARGV[4])
   return {'released'}
 end
-if ARGV[3] == '' and leave_line(ARGV[1], ARGV[2]) then
+if fence == '' and leave_line(owner, ask) then
   ring_head(ARGV[4])
   return {'left_line'}
 end
