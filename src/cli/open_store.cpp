@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,7 +89,10 @@ core::StoreOptions store_options(const Settings& settings, bool durable, const c
   core::StoreOptions options;
   options.durable = durable;
   options.limits = limits;
-  options.password = variable("LK_REDIS_PASSWORD");
+  // Empty is as good as not set: a password that a job's environment is to fill in often comes empty.
+  if (auto password = variable("LK_REDIS_PASSWORD"); password && !password->empty()) {
+    options.password = std::move(password);
+  }
   if (settings.prefix) {
     options.prefix = settings.prefix->value;
   }

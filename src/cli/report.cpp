@@ -104,6 +104,13 @@ std::string deadlock(const core::Key& key, std::string_view command) {
                      command);
 }
 
+std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited) {
+  const std::string name = core::escaped(key.text());
+  return waited && error.transient()
+             ? fmt::format("{}; gave up on {} after {}", error.detail, name, core::to_text(*waited))
+             : fmt::format("{}; {} is not acquired", error.detail, name);
+}
+
 std::string maybe_granted(const core::StoreError& error, const core::Claim& claim, core::WallTime latest_end) {
   return fmt::format("{}; {} may be held all the same, by owner {}, until {} at the latest",
                      error.detail,
@@ -126,6 +133,20 @@ std::string token_lost(const core::Key& key, std::string_view why, const core::R
 
 std::string not_given_back(const core::Key& key, const core::StoreError& error) {
   return fmt::format("{} stays held until its ttl ends: {}", core::escaped(key.text()), error.detail);
+}
+
+std::string not_renewed(const core::StoreError& error, const core::Key& key, core::WallTime latest_end) {
+  const std::string name = core::escaped(key.text());
+  return error.maybe_done ? fmt::format("{}; {} may be renewed all the same, until {} at the latest",
+                                        error.detail,
+                                        name,
+                                        local_time(latest_end))
+                          : fmt::format("{}; {} is not renewed", error.detail, name);
+}
+
+std::string not_released(const core::StoreError& error, const core::Key& key) {
+  return fmt::format(
+      "{}; {} {}", error.detail, core::escaped(key.text()), error.maybe_done ? "may be held still" : "is not released");
 }
 
 std::string not_held_any_more(const core::Key& key, const core::Store& store) {

@@ -112,7 +112,6 @@ public:
       } else {
         const auto& foreign = std::get<core::Foreign>(*lock.by);
         add("holder", fmt::format("another program (redis {})", core::escaped(foreign.type)));
-        add("value", core::escaped(foreign.value));
         add("expires", at_end_of(foreign.left));
       }
     }
