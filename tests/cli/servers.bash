@@ -20,15 +20,32 @@ start_redis() {
   redis_pids[$name]=$!
   # A test's own `wait` is not for it.
   disown "${redis_pids[$name]}"
-  wait_until 20 has_answered "$name" || {
+  wait_until 20 has_answered_or_ended "$name"
+  has_answered "$name" || {
+    unset "redis_pids[$name]"
     cat "$redis_folder/$name/log"
     return 1
   }
 }
 
+# start_redis_at OPTION NAME OPTION...: OPTION is --port or --tls-port; which one it is, is in $port.
+start_redis_at() {
+  local option=$1 name=$2
+  shift 2
+  for _ in 1 2 3 4 5; do
+    # Between this and the server somebody else may take it.
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    ((port < 55536)) || continue # a cluster node needs its port + 10000 too
+    start_redis "$name" "$option" "$port" "$@" && return
+    grep -q 'Address already in use' "$redis_folder/$name/log" || return
+  done
+  return 1
+}
+
 socket_of() { echo "$redis_folder/$1/s"; }
 url_of() { echo "redis+unix://$(socket_of "$1")"; }
 has_answered() { redis-cli -s "$(socket_of "$1")" ping >"$BATS_TEST_TMPDIR/ping" 2>&1; }
+has_answered_or_ended() { has_answered "$1" || is_no_process "${redis_pids[$1]}"; }
 
 # ask_redis NAME WORDS...: what the server answers.
 ask_redis() {
