@@ -1,7 +1,8 @@
 # Redis servers of one test. They end with it, and with its shell should that be killed.
 # shellcheck shell=bash
 
-declare -A redis_pids=()
+# In a function (load) a plain declare would be local to it.
+declare -gA redis_pids=()
 redis_folder=
 
 # start_redis NAME OPTION...: a server that is empty and saves nothing, unless its options say otherwise. It has answered,
