@@ -181,7 +181,7 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
   const auto* const held = std::get_if<core::Held>(&by);
   const std::string name = core::escaped(key.text());
   if (held == nullptr || !held->fence) {
-    return fmt::format("{} is free now; what held it is not told", name);
+    return fmt::format("{} is free now; the program that held it does not learn of it", name);
   }
   return held->durable
              ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
@@ -196,10 +196,12 @@ std::string other_fence(const core::Key& key, core::Fence wanted, const core::Oc
   return fmt::format("nothing was removed: fence {} is not that of the holder; {}", wanted.value, refusal(key, by));
 }
 
-std::string no_locks(std::string_view pattern, std::string_view store) {
+std::string no_locks(std::string_view pattern, std::string_view store, bool bare) {
+  const std::string_view whose = bare ? " of lk's" : "";
+  const std::string_view hint = bare ? " (to see another program's, name its key)" : "";
   return pattern.empty() || pattern == "*"
-             ? fmt::format("no locks in {}", core::escaped(store))
-             : fmt::format("no locks match '{}' in {}", core::escaped(pattern), core::escaped(store));
+             ? fmt::format("no locks{} in {}{}", whose, core::escaped(store), hint)
+             : fmt::format("no locks{} match '{}' in {}{}", whose, core::escaped(pattern), core::escaped(store), hint);
 }
 
 std::string asking(const core::Store& store) { return fmt::format("asking {}", core::escaped(store.address())); }

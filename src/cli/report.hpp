@@ -68,8 +68,8 @@ std::string evicted(const core::Key& key, const core::Occupant& by);
 std::string changed(const core::Key& key);
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by);
 
-// status.
-std::string no_locks(std::string_view pattern, std::string_view store);
+// status. `bare`: without a prefix a list has only what lk itself holds; other programs' data is not taken for locks.
+std::string no_locks(std::string_view pattern, std::string_view store, bool bare);
 
 // With -v.
 std::string asking(const core::Store& store);

@@ -183,7 +183,8 @@ public:
     sort_words();
     const Settings settings = settle(m_common);
     const os::RealClock clock;
-    const auto store = open_store(settings, store_url(settings), false, nullptr, clock);
+    const core::StoreUrl url = store_url(settings);
+    const auto store = open_store(settings, url, false, nullptr, clock);
     const std::string address = store->address();
     report.detail(sentence::asking(*store));
 
@@ -203,7 +204,9 @@ public:
       print(table(locks, color));
     }
     if (locks.empty()) {
-      report.news(sentence::no_locks(m_globs.size() == 1 && m_keys.empty() ? m_globs.front().pattern() : "", address));
+      const bool bare = url.scheme() != "sqlite" && settings.prefix && settings.prefix->value.empty();
+      report.news(
+          sentence::no_locks(m_globs.size() == 1 && m_keys.empty() ? m_globs.front().pattern() : "", address, bare));
     }
     return to_int(occupied ? ExitCode::ok : ExitCode::nothing);
   }
