@@ -379,6 +379,75 @@ use_redis() {
   [ ! -e ran ]
 }
 
+@test "a user of the ACL that the manual shows can do everything, and could do with nothing less" { # R19
+  # The locks of the prefix lk:, what lk keeps beside them, and its bells.
+  keys='~lk:* ~{*lk:*#lk:*'
+  channels='&*#lk:*'
+  # Connections: select is for a db other than 0. The scripts. What they use.
+  commands='select scan subscribe eval evalsha time type get set del pttl pexpire dump hget hmget hset hdel zadd zrange zrem publish pubsub|numsub'
+  start_redis main
+  socket=$(socket_of main)
+  export LK_STORE="redis+unix://locks@$socket?db=1" LK_REDIS_PASSWORD=secret
+  # user [WITHOUT]: as the manual has it, but for one command.
+  user() {
+    local command words=(reset on '>secret' resetchannels)
+    set -f
+    # shellcheck disable=SC2206
+    words+=($keys $channels)
+    set +f
+    for command in $commands; do
+      [ "$command" = "${1-}" ] || words+=("+$command")
+    done
+    ask_redis main ACL SETUSER locks "${words[@]}" >answer
+    [ "$(cat answer)" = OK ]
+  }
+  # Every command and every way it can end.
+  everything() {
+    local key waiter began
+    ask_redis main FLUSHALL >answer && ask_redis main SCRIPT FLUSH >answer || return
+    # In the slot of its tag, of its whole name, and of a name that cannot be a tag.
+    for key in '{k}' k 'k}'; do
+      lk acquire --key "$key" --ttl 60 --owner first >token || return
+      [ "$(lk acquire --key "$key" --ttl 60 2>err; echo $?)" = 75 ] || return
+      lk renew --key "$key" --owner first --ttl 100 || return
+      lk status --key "$key" >card || return
+      "$LK" block --key "$key" --ttl 60 --wait 10 --owner next >waited 2>waiter.err 3>&- &
+      waiter=$!
+      wait_until 5 is_field "$key" .waiting 1 || { kill "$waiter"; return 1; }
+      began=$(now_ms)
+      lk release --key "$key" --owner first || { kill "$waiter"; return 1; }
+      ends_with 0 "$waiter" || return
+      # By its bell, not by its own look after a second.
+      [ $(($(now_ms) - began)) -lt 700 ] || return
+      lk release --key "$key" --force --yes -q || return
+      lk exec --key "$key" -- true || return
+      lk exec --key "$key" --min-hold 60s -- true || return
+    done
+    [ "$(lk status --json | jq length)" -eq 3 ] || return
+    ask_redis main -n 1 SADD lk:foreign a >answer || return
+    lk status foreign >card || return
+    lk release --key foreign --force --yes -q || return
+    [ ! -s waiter.err ]
+  }
+  user
+  everything
+  # Nothing else is within its reach.
+  for words in 'GET other' 'SET other x' 'KEYS *' FLUSHALL 'CONFIG GET requirepass' 'SUBSCRIBE other' 'PUBLISH other x' 'ACL LIST'; do
+    # shellcheck disable=SC2086
+    (set -f; redis-cli -s "$socket" --user locks --no-auth-warning --pass secret $words) >answer 2>&1
+    grep -q NOPERM answer
+  done
+  for command in $commands; do
+    # Without these three lk does its work, if less well: it sees less, or looks for itself.
+    [[ $command != dump && $command != publish && $command != 'pubsub|numsub' ]] || continue
+    user "$command"
+    if everything >out 2>err; then
+      echo "it works without $command"
+      return 1
+    fi
+  done
+}
+
 @test "a server that has renamed what lk does not need is fine; what it needs is named" { # R20
   start_redis main --rename-command HELLO '' --rename-command CLIENT '' --rename-command INFO '' --rename-command COMMAND ''
   use_redis main
