@@ -6,7 +6,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/ending.hpp"
-#include "cli/environment.hpp"
 #include "cli/lock_options.hpp"
 #include "cli/open_store.hpp"
 #include "cli/options.hpp"
@@ -35,11 +34,7 @@ public:
       duration_of(*settings.ttl, core::shortest_ttl);
     }
     add("prefix", settings.prefix, "lk:");
-    add("password",
-        settings.password               ? "***"
-        : variable("LK_REDIS_PASSWORD") ? "***"
-                                        : "none",
-        source_of_password(settings));
+    add("password", settings.password ? "***" : "none", settings.password ? place_of(*settings.password) : "default");
     add("color", settings.color ? "yes" : "no", "");
     for (const auto& [name, entries] : configuration.stores) {
       check_store(configuration, name);
@@ -78,10 +73,6 @@ private:
     return settings.store_name ? place_of(*settings.store_name)
            : settings.store    ? place_of(*settings.store)
                                : "default";
-  }
-
-  static std::string source_of_password(const Settings& settings) {
-    return variable("LK_REDIS_PASSWORD") ? "LK_REDIS_PASSWORD" : settings.password ? place_of(*settings.password) : "";
   }
 
   void add_all(const std::string& kind, const std::string& name, const Entries& entries) {

@@ -257,8 +257,11 @@ int Exec::run(const Call& call) {
   if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
     m_line.reason = "store";
     m_line.waited = failed->waited;
-    report.error(failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
-                                       : failed->error.detail);
+    const std::string trouble =
+        failed->maybe_granted
+            ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
+            : sentence::not_acquired(failed->error, key, waits ? std::optional(failed->waited) : std::nullopt);
+    report.error(trouble + "; nothing was run");
     return end(to_int(exit_code(failed->error.what)));
   }
   if (const auto* const stopped = std::get_if<hold::Stopped>(&outcome)) {

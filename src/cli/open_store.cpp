@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,8 +89,7 @@ core::StoreOptions store_options(const Settings& settings, bool durable, const c
   core::StoreOptions options;
   options.durable = durable;
   options.limits = limits;
-  options.password = variable("LK_REDIS_PASSWORD");
-  if (!options.password && settings.password) {
+  if (settings.password) {
     options.password = settings.password->value;
   }
   if (settings.prefix) {

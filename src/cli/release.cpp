@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,14 @@ bool says_yes() {
     answer += c;
   }
   return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+template <class T>
+T answer_or_end(core::Result<T> result, const core::Key& key) {
+  if (!result) {
+    throw Ending(exit_code(result.error().what), sentence::not_released(result.error(), key));
+  }
+  return std::move(*result);
 }
 
 class ReleaseLock : public Action {
@@ -88,7 +97,7 @@ private:
     const os::RealClock clock;
     const auto store = open_store(settings, url, true, nullptr, clock);
     report.detail(sentence::asking(*store));
-    const core::Released released = value_or_end(store->release(claim, fence()));
+    const core::Released released = answer_or_end(store->release(claim, fence()), key);
     switch (released.what) {
       case core::Release::released:
       case core::Release::left_line:
@@ -112,7 +121,11 @@ private:
     const os::RealClock clock;
     const auto store = open_store(settings, url, true, nullptr, clock);
     report.detail(sentence::asking(*store));
-    const core::LockState seen = value_or_end(store->status(key));
+    auto asked = store->status(key);
+    if (!asked) {
+      asked.error().maybe_done = false;  // a look changes nothing
+    }
+    const core::LockState seen = answer_or_end(std::move(asked), key);
     if (!seen.by || std::holds_alternative<core::Promised>(*seen.by)) {
       report.news(sentence::nothing_to_release(key, *store));
       return to_int(ExitCode::nothing);
@@ -131,7 +144,7 @@ private:
         return to_int(ExitCode::nothing);
       }
     }
-    switch (value_or_end(store->evict(key, *seen.by))) {
+    switch (answer_or_end(store->evict(key, *seen.by), key)) {
       case core::Eviction::evicted:
         report.news(sentence::evicted(key, *seen.by));
         store->tidy();

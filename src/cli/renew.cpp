@@ -36,7 +36,11 @@ public:
     const auto store = open_store(settings, url, true, nullptr, clock);
     report.detail(sentence::asking(*store));
     const core::WallTime end = clock.wall() + ttl;
-    switch (value_or_end(store->renew(claim, ttl, std::nullopt))) {
+    const auto renewal = store->renew(claim, ttl, std::nullopt);
+    if (!renewal) {
+      throw Ending(exit_code(renewal.error().what), sentence::not_renewed(renewal.error(), key, clock.wall() + ttl));
+    }
+    switch (*renewal) {
       case core::Renewal::renewed:
         report.detail(sentence::renewed(key, ttl, end));
         store->tidy();

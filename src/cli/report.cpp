@@ -104,6 +104,13 @@ std::string deadlock(const core::Key& key, std::string_view command) {
                      command);
 }
 
+std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited) {
+  const std::string name = core::escaped(key.text());
+  return waited && error.transient()
+             ? fmt::format("{}; gave up on {} after {}", error.detail, name, core::to_text(*waited))
+             : fmt::format("{}; {} is not acquired", error.detail, name);
+}
+
 std::string maybe_granted(const core::StoreError& error, const core::Claim& claim, core::WallTime latest_end) {
   return fmt::format("{}; {} may be held all the same, by owner {}, until {} at the latest",
                      error.detail,
@@ -126,6 +133,20 @@ std::string token_lost(const core::Key& key, std::string_view why, const core::R
 
 std::string not_given_back(const core::Key& key, const core::StoreError& error) {
   return fmt::format("{} stays held until its ttl ends: {}", core::escaped(key.text()), error.detail);
+}
+
+std::string not_renewed(const core::StoreError& error, const core::Key& key, core::WallTime latest_end) {
+  const std::string name = core::escaped(key.text());
+  return error.maybe_done ? fmt::format("{}; {} may be renewed all the same, until {} at the latest",
+                                        error.detail,
+                                        name,
+                                        local_time(latest_end))
+                          : fmt::format("{}; {} is not renewed", error.detail, name);
+}
+
+std::string not_released(const core::StoreError& error, const core::Key& key) {
+  return fmt::format(
+      "{}; {} {}", error.detail, core::escaped(key.text()), error.maybe_done ? "may be held still" : "is not released");
 }
 
 std::string not_held_any_more(const core::Key& key, const core::Store& store) {
@@ -160,7 +181,7 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
   const auto* const held = std::get_if<core::Held>(&by);
   const std::string name = core::escaped(key.text());
   if (held == nullptr || !held->fence) {
-    return fmt::format("{} is free now; what held it is not told", name);
+    return fmt::format("{} is free now; the program that held it does not learn of it", name);
   }
   return held->durable
              ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
@@ -179,10 +200,12 @@ std::string none_held_longer(core::Millis than, std::string_view store) {
   return fmt::format("no lock is held for longer than {} in {}", core::to_text(than), core::escaped(store));
 }
 
-std::string no_locks(std::string_view pattern, std::string_view store) {
+std::string no_locks(std::string_view pattern, std::string_view store, bool bare) {
+  const std::string_view whose = bare ? " of lk's" : "";
+  const std::string_view hint = bare ? " (to see another program's, name its key)" : "";
   return pattern.empty() || pattern == "*"
-             ? fmt::format("no locks in {}", core::escaped(store))
-             : fmt::format("no locks match '{}' in {}", core::escaped(pattern), core::escaped(store));
+             ? fmt::format("no locks{} in {}{}", whose, core::escaped(store), hint)
+             : fmt::format("no locks{} match '{}' in {}{}", whose, core::escaped(pattern), core::escaped(store), hint);
 }
 
 std::string asking(const core::Store& store) { return fmt::format("asking {}", core::escaped(store.address())); }

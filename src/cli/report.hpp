@@ -44,6 +44,8 @@ std::string gave_up(const core::Key& key, const core::Occupant& by, core::Millis
 std::string line_full(const core::Key& key, const core::Occupant& by, std::size_t max_waiting);
 // Waiting for a lock that an exec further up holds until we are done.
 std::string deadlock(const core::Key& key, std::string_view command);
+// The store was in trouble, to the end of the wait or (no `waited`) at once.
+std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited);
 // After a lost answer: what may be held now, and until when at the latest.
 std::string maybe_granted(const core::StoreError& error, const core::Claim& claim, core::WallTime latest_end);
 // What an acquired lock that nothing renews should be known for.
@@ -52,7 +54,9 @@ std::string until(const core::Key& key, core::Millis ttl, core::WallTime end);
 std::string token_lost(const core::Key& key, std::string_view why, const core::Result<core::Released>& given_back);
 std::string not_given_back(const core::Key& key, const core::StoreError& error);
 
-// renew and release.
+// renew and release. Without an answer of the store it is not known whether they were done.
+std::string not_renewed(const core::StoreError& error, const core::Key& key, core::WallTime latest_end);
+std::string not_released(const core::StoreError& error, const core::Key& key);
 std::string not_held_any_more(const core::Key& key, const core::Store& store);
 std::string held_by_another(const core::Key& key, const std::optional<core::Occupant>& by);
 std::string nothing_to_release(const core::Key& key, const core::Store& store);
@@ -64,9 +68,9 @@ std::string evicted(const core::Key& key, const core::Occupant& by);
 std::string changed(const core::Key& key);
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by);
 
-// status.
+// status. `bare`: without a prefix a list has only what lk itself holds; other programs' data is not taken for locks.
 std::string none_held_longer(core::Millis than, std::string_view store);
-std::string no_locks(std::string_view pattern, std::string_view store);
+std::string no_locks(std::string_view pattern, std::string_view store, bool bare);
 
 // With -v.
 std::string asking(const core::Store& store);

@@ -124,7 +124,9 @@ void resolve_store(const Configuration& configuration, const Given& asked, Setti
   if (!settings.prefix) {
     settings.prefix = copy_of(find(found->second, "prefix"));
   }
-  settings.password = copy_of(find(found->second, "password"));
+  if (!settings.password) {
+    settings.password = copy_of(find(found->second, "password"));
+  }
 }
 
 Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl, const NamedLock& named) {
@@ -143,6 +145,10 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     settings.lock = found->second;
   }
   settings.prefix = first_of(line.prefix, "--prefix", nullptr, "LK_PREFIX", nullptr);
+  // Empty is as good as not set: a password that a job's environment is to fill in often comes empty.
+  if (auto password = variable("LK_REDIS_PASSWORD"); password && !password->empty()) {
+    settings.password = Given{*std::move(password), "LK_REDIS_PASSWORD"};
+  }
   settings.ttl = first_of(ttl, "--ttl", find(settings.lock, "ttl"), "LK_TTL", configuration.default_of("ttl"));
   const auto store =
       first_of(line.store, "--store", find(settings.lock, "store"), "LK_STORE", configuration.default_of("store"));
@@ -150,8 +156,7 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     resolve_store(configuration, *store, settings);
     if (settings.store_name) {
       const Entries& entries = configuration.stores.find(settings.store_name->value)->second;
-      if (const Given* const file = find(entries, "password_file");
-          file != nullptr && !settings.password && !variable("LK_REDIS_PASSWORD")) {
+      if (const Given* const file = find(entries, "password_file"); file != nullptr && !settings.password) {
         settings.password = Given{password_in(*file, line.quiet), file->source, file->file};
       }
     }

@@ -14,7 +14,7 @@ namespace cli {
 struct Settings {
   std::optional<Given> store;       // a URL or a path; that of [stores.NAME] where a name was given
   std::optional<Given> store_name;  // that name
-  std::optional<Given> password;    // of [stores.NAME]
+  std::optional<Given> password;    // of LK_REDIS_PASSWORD, else of [stores.NAME]
   std::optional<Given> prefix;
   std::optional<Given> ttl;
   Entries lock;        // [locks.NAME], with --lock; else empty

@@ -111,7 +111,6 @@ public:
       } else {
         const auto& foreign = std::get<core::Foreign>(*lock.by);
         add("holder", fmt::format("another program (redis {})", core::escaped(foreign.type)));
-        add("value", core::escaped(foreign.value));
         add("expires", at_end_of(foreign.left));
       }
     }
@@ -196,7 +195,10 @@ public:
       signals.emplace();
       limits.interrupt_fd = signals->fd();
     }
-    const auto store = open_store(settings, store_url(settings), false, &limits, clock);
+    const core::StoreUrl url = store_url(settings);
+    // Without a prefix a list has only what lk itself holds.
+    m_bare = url.scheme() != "sqlite" && settings.prefix && settings.prefix->value.empty();
+    const auto store = open_store(settings, url, false, &limits, clock);
     const std::string address = store->address();
     report.detail(sentence::asking(*store));
     if (m_watch) {
@@ -210,7 +212,7 @@ public:
       if (m_held_longer_than) {
         report.detail(sentence::none_held_longer(*m_held_longer_than, address));
       } else {
-        report.news(sentence::no_locks(one_glob(), address));
+        report.news(sentence::no_locks(one_glob(), address, m_bare));
       }
     }
     const bool occupied = std::any_of(locks.begin(), locks.end(), [](const auto& lock) { return lock.by.has_value(); });
@@ -267,7 +269,7 @@ private:
       } else if (locks->empty()) {
         text += fmt::format("{}\n",
                             m_held_longer_than ? sentence::none_held_longer(*m_held_longer_than, address)
-                                               : sentence::no_locks(one_glob(), address));
+                                               : sentence::no_locks(one_glob(), address, m_bare));
       } else {
         text += shown(*locks, now, address, color);
       }
@@ -332,6 +334,7 @@ private:
   std::optional<std::string> m_key;
   bool m_json = false;
   bool m_watch = false;
+  bool m_bare = false;
   std::optional<Millis> m_held_longer_than;
   std::vector<std::string> m_words;
   std::vector<core::Key> m_keys;

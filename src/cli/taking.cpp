@@ -177,9 +177,11 @@ int Taking::run(const Call&) {
     return to_int(ExitCode::busy);
   }
   if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
-    throw Ending(exit_code(failed->error.what),
-                 failed->maybe_granted ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
-                                       : failed->error.detail);
+    throw Ending(
+        exit_code(failed->error.what),
+        failed->maybe_granted
+            ? sentence::maybe_granted(failed->error, claim, clock.wall() + ttl)
+            : sentence::not_acquired(failed->error, key, waits ? std::optional<Millis>(failed->waited) : std::nullopt));
   }
   if (const auto* const stopped = std::get_if<hold::Stopped>(&outcome)) {
     store.reset();

@@ -4,7 +4,9 @@
 bats_require_minimum_version 1.5.0
 
 # The stores that every test of a suite runs over: `for store in $stores; do fresh_store "$store"; …`.
-stores="sqlite"
+stores="sqlite redis"
+
+load servers
 
 setup() {
   : "${LK:?must be the path of the lk to test}"
@@ -21,6 +23,7 @@ setup() {
 # Ends what the test left behind in the background, however the test ended.
 teardown() {
   local children
+  end_all_redis
   children=$(jobs -p)
   if [ -n "$children" ]; then
     # shellcheck disable=SC2086
@@ -38,6 +41,15 @@ fresh_store() {
   case $1 in
     sqlite)
       LK_STORE=$(mktemp -d "$BATS_TEST_TMPDIR/store.XXXXXX")/locks.db
+      export LK_STORE
+      ;;
+    redis)
+      if [ -n "${redis_pids[main]-}" ]; then
+        ask_redis main FLUSHALL >"$BATS_TEST_TMPDIR/flushed"
+      else
+        start_redis main
+      fi
+      LK_STORE=$(url_of main)
       export LK_STORE
       ;;
     *)

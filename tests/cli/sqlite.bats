@@ -121,7 +121,7 @@ without_log() {
   cp "$LK_STORE" before
   for words in 'acquire --key j' 'status' 'exec --key j -- true'; do
     # shellcheck disable=SC2086
-    refused 69 'locks\.db was written by a newer lk .*; update lk$' lk $words
+    refused 69 'locks\.db was written by a newer lk .*; update lk(;|$)' lk $words
   done
   cmp "$LK_STORE" before
 }
