@@ -135,5 +135,5 @@ SCRIPT
   mkdir -p share/man1
   cp "$BATS_TEST_DIRNAME"/../../man/*.1 share/man1
   MANPATH=$PWD/share MANPAGER=cat run -0 on_terminal "$LK" help exec </dev/null
-  [[ $output = *'SYNOPSIS'* ]]
+  [[ $output = *'run a command while holding a lock'* ]]
 }
