@@ -80,7 +80,7 @@ done
 
 # Options of other programs stand on lines with their names.
 for document in man/*.[157] README.md share/lk/SKILL.md examples/*; do
-  for option in $(only_left "$(plain "$document" | sed -E '/cmake|tools\/dev/d' | options_in)" "$all_options"); do
+  for option in $(only_left "$(plain "$document" | sed -E '/cmake|tools\/dev|timeout --/d' | options_in)" "$all_options"); do
     breaks "$document: has $option, which no command has"
   done
 done
@@ -89,7 +89,8 @@ done
 
 # strings_of FUNCTION FILE: the words in quotes in its body.
 strings_of() {
-  awk -v name=" $1(" '/^[^ }]/{inside = index($0, name) > 0} inside' "$2" | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u
+  awk -v name=" $1(" '/^[^ }]/{inside = index($0, name) > 0} inside' "$2" | { grep -oE '"[a-z_]+"' || true; } |
+    tr -d '"' | sort -u
 }
 
 for names in 'default_names DEFAULTS' 'store_names STORES' 'lock_names LOCKS'; do
