@@ -72,3 +72,68 @@ commands='acquire block completion config exec help release renew status'
   [ -z "$output" ]
   [ "$stderr" = "$("$LK" help)" ]
 }
+
+# A man(1) that tells what it is asked, in front of the one of this machine. $1: the path of the page that it knows.
+stub_man() {
+  mkdir -p bin
+  cat >bin/man <<SCRIPT
+#!/bin/sh
+echo "\$*" >>$PWD/asked
+case \$* in
+  '-w lk-exec') echo "$1" ;;
+  lk-exec) echo "the page"; yes | head -n 1; exit 3 ;;
+  *) exit 16 ;;
+esac
+SCRIPT
+  chmod +x bin/man
+  PATH=$PWD/bin:$PATH
+}
+
+@test "lk help COMMAND shows the manual page on a terminal, and ends as man does" {
+  stub_man "$PWD/bin/man"
+  run -3 on_terminal "$LK" help exec </dev/null
+  [ "${lines[0]%$'\r'}" = 'the page' ]
+  [ "${#lines[@]}" -eq 2 ] # yes has died of SIGPIPE, without a complaint
+  [ "$(cat asked)" = "$(printf -- '-w lk-exec\nlk-exec')" ]
+}
+
+@test "without a terminal, and for --help, it is the short help, and man is not asked" {
+  stub_man "$PWD/bin/man"
+  lk help exec >help
+  [ "$(head -c 7 help)" = 'lk exec' ]
+  run -0 on_terminal "$LK" exec --help </dev/null
+  [ "$(tr -d '\r' <<<"$output")" = "$(cat help)" ]
+  run -0 on_terminal "$LK" help </dev/null
+  [ "$(tr -d '\r' <<<"$output")" = "$("$LK" help)" ]
+  [ ! -e asked ]
+}
+
+@test "where man is missing, has no such page or names no file, it is the short help" {
+  lk help exec >help
+  is_short() {
+    run -0 on_terminal "$LK" help "$1" </dev/null
+    diff <(tr -d '\r' <<<"$output") "$2"
+  }
+  mkdir empty
+  script=$(command -v script)
+  run -0 env PATH="$PWD/empty" SHELL=/bin/sh "$script" --quiet --return --echo never --command "'$LK' help exec" /dev/null </dev/null
+  diff <(tr -d '\r' <<<"$output") help
+  # As the images of Ubuntu have it.
+  stub_man 'This system has been minimized.'
+  is_short exec help
+  stub_man "$PWD/no-such-page"
+  is_short exec help
+  lk help renew >renew
+  is_short renew renew
+  [ "$(grep -c -- '-w lk-renew' asked)" -eq 1 ]
+  run -64 on_terminal "$LK" help exce </dev/null
+  [[ $output = *'did you mean exec?'* ]]
+}
+
+@test "the manual pages are found by the real man" {
+  command -v man >where || skip "there is no man"
+  mkdir -p share/man1
+  cp "$BATS_TEST_DIRNAME"/../../man/*.1 share/man1
+  MANPATH=$PWD/share MANPAGER=cat run -0 on_terminal "$LK" help exec </dev/null
+  [[ $output = *'run a command while holding a lock'* ]]
+}
