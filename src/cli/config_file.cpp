@@ -152,7 +152,12 @@ private:
 bool holds_a_password(const Configuration& configuration) {
   return std::any_of(configuration.stores.begin(), configuration.stores.end(), [](const auto& store) {
     const Given* const url = find(store.second, "url");
-    return find(store.second, "password") != nullptr || (url != nullptr && url->value.find('@') != std::string::npos);
+    const auto in_url = [](std::string_view text) {
+      const std::size_t at = text.rfind('@');
+      const std::size_t colon = text.find(':', text.find("//"));
+      return at != std::string_view::npos && colon < at;
+    };
+    return find(store.second, "password") != nullptr || (url != nullptr && in_url(url->value));
   });
 }
 

@@ -145,7 +145,7 @@ private:
     add("since", held.since ? fmt::format("{} ({})", local_time(*held.since), ago(held.held_for)) : ago(held.held_for));
     add("expires", at_end_of(held.left));
     if (held.fence) {
-      add("durable", held.durable ? "yes" : "no (ends with the machine)");
+      add("durable", held.durable ? "yes" : "no (a reboot may end it)");
     }
   }
 

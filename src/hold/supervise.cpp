@@ -229,7 +229,8 @@ private:
   // In lk's own group the terminal's signals reach the child by themselves, and so does what a process of the group, or
   // an exec further up (the parent of the group's leader), sends to the whole group.
   bool arrival_reached_child(const os::SignalArrival& arrival) const {
-    if (m_command.own_group) {
+    // A command may have left the group (timeout does).
+    if (m_command.own_group || ::getpgid(m_family->child()) != ::getpgrp()) {
       return false;
     }
     if (arrival.from_kernel) {

@@ -23,13 +23,20 @@ setup() {
 # Ends what the test left behind in the background, however the test ended.
 teardown() {
   local children
-  end_all_redis
   children=$(jobs -p)
   if [ -n "$children" ]; then
     # shellcheck disable=SC2086
     { kill -KILL $children && wait $children; } 2>"$BATS_TEST_TMPDIR/teardown.err" || true
+    # A guardian gives its lock back first, in the test's folder.
+    local child
+    for child in $children; do
+      wait_until 2 no_guardian_of "$child" || true
+    done
   fi
+  end_all_redis
 }
+
+no_guardian_of() { ! pgrep -f "^lock-guardian $1\$" >/dev/null; }
 
 lk() {
   "$LK" "$@"

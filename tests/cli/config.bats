@@ -215,7 +215,7 @@ TOML
   chmod 644 "$HOME/.config/lk/config.toml"
   run -0 --separate-stderr lk acquire --key j --ttl 9
   [ "$stderr" = "lk: $HOME/.config/lk/config.toml holds a password that every user can read: chmod 600 it" ]
-  settings <<<$'[stores.prod]\nurl = "redis://h"'
+  settings <<<$'[stores.prod]\nurl = "redis://only-a-user@h:1/0"'
   chmod 644 "$HOME/.config/lk/config.toml"
   run -0 --separate-stderr lk acquire --key i --ttl 9
   [ -z "$stderr" ]

@@ -554,7 +554,7 @@ use_redis() {
   waited_for "$sentence"
   let_go
   ends_with 7 "$lk_pid"
-  [ "$(cat err)" = "lk: run stays held until its ttl ends: $sentence" ]
+  [ "$(cat err)" = "lk: cannot release run: $sentence; a background process tries on until its ttl ends" ]
   is_field run .state held
   rmdir "$redis_folder/main/dump.rdb"
   blocks_until ask_redis main SAVE

@@ -183,6 +183,18 @@ TEST_CASE("on a terminal one Ctrl-C is one SIGINT for the command, and lk outliv
   CHECK(place.read("got") == "INT\n");
 }
 
+TEST_CASE("on a terminal Ctrl-C reaches a command that has left lk's process group") {
+  const Place place;
+  support::Start start = place.lk({"exec", "--key", "k", "--", "timeout", "60", "sh", "-c", "echo $$ >pid; sleep 60"});
+  start.terminal = true;
+  Run run(start);
+  REQUIRE(wait_until([&] { return !place.read("pid").empty(); }));
+  run.type("\x03");
+  const int status = run.wait(std::chrono::seconds(5));
+  CHECK(WIFSIGNALED(status) + WEXITSTATUS(status) != 0);
+  CHECK(place.is_free("k"));
+}
+
 TEST_CASE("on a terminal a signal to lk's pid is forwarded once") {
   const Place place;
   support::Start start = place.exec({}, counting);
