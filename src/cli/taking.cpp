@@ -48,7 +48,7 @@ core::Who parent(const std::optional<std::string>& note) {
 }
 
 // For eval: nothing between the quotes means anything to a shell.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -197,8 +197,10 @@ int Taking::run(const Call&) {
   Taken taken(*store, limits, claim, won.fence);
   std::string data;
   if (m_output == "env") {
-    data = fmt::format(
-        "export LK_KEY={} LK_OWNER={} LK_FENCE={}\n", quoted(key.text()), quoted(claim.owner.bytes()), won.fence.value);
+    data = fmt::format("export LK_KEY={} LK_OWNER={} LK_FENCE={}\n",
+                       shell_quoted(key.text()),
+                       shell_quoted(claim.owner.bytes()),
+                       won.fence.value);
   } else if (m_output == "json") {
     data = granted_json(claim, won.fence, ttl, expires, store->address());
   } else {
