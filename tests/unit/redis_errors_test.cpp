@@ -140,9 +140,9 @@ TEST_CASE("redis errors: foreign words are escaped and cut") {
   const std::string text = "ERR \x1b[31m\n" + std::string(190, 'x') + "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
   const std::string detail = stores::redis::translate(text, address("redis://h")).detail;
   CHECK_THAT(detail, ContainsSubstring("ERR \\e[31m\\n" + std::string(190, 'x') + "…"));
-  CHECK(stores::redis::quoted(std::string(200, 'y')) == std::string(200, 'y'));
-  CHECK(stores::redis::quoted(std::string(199, 'y') + "\xc3\xa9z") == std::string(199, 'y') + "\xc3\xa9…");
-  CHECK(stores::redis::quoted(std::string(201, '\xff')).size() == 200 * 4 + 3);
+  CHECK(stores::redis::quotation(std::string(200, 'y')) == std::string(200, 'y'));
+  CHECK(stores::redis::quotation(std::string(199, 'y') + "\xc3\xa9z") == std::string(199, 'y') + "\xc3\xa9…");
+  CHECK(stores::redis::quotation(std::string(201, '\xff')).size() == 200 * 4 + 3);
 }
 
 TEST_CASE("redis errors: only a refused connection is turned away") {

@@ -84,7 +84,7 @@ std::string_view unwrapped(std::string_view error) {
 std::string unknown_command(std::string_view error) {
   const std::size_t start = error.find_first_of("'`");
   const std::size_t end = error.find_first_of("'`", start == std::string_view::npos ? start : start + 1);
-  return end == std::string_view::npos ? std::string() : quoted(error.substr(start + 1, end - start - 1));
+  return end == std::string_view::npos ? std::string() : quotation(error.substr(start + 1, end - start - 1));
 }
 
 // "NOPERM this user has no permissions to run the 'del' command", "NOPERM No permissions to access a key", "ERR The
@@ -97,13 +97,13 @@ std::optional<std::string> forbidden(std::string_view error) {
   if (const std::size_t start = error.find(opening); start != std::string_view::npos) {
     const std::string_view rest = error.substr(start + opening.size());
     if (const std::size_t end = rest.find("' command"); end != std::string_view::npos) {
-      return upper(quoted(rest.substr(0, end)));
+      return upper(quotation(rest.substr(0, end)));
     }
     if (const std::size_t end = rest.find("' key"); end != std::string_view::npos) {
-      return "the key " + quoted(rest.substr(0, end));
+      return "the key " + quotation(rest.substr(0, end));
     }
     if (const std::size_t end = rest.find("' channel"); end != std::string_view::npos) {
-      return "the channel " + quoted(rest.substr(0, end));
+      return "the channel " + quotation(rest.substr(0, end));
     }
   }
   if (contains(error, "channel")) {
@@ -140,7 +140,7 @@ std::optional<StoreError> password_trouble(std::string_view error, const Address
 
 }  // namespace
 
-std::string quoted(std::string_view words) {
+std::string quotation(std::string_view words) {
   std::size_t characters = 0;
   std::size_t length = 0;
   while (length < words.size() && characters < most_characters) {
@@ -170,7 +170,7 @@ StoreError translate(std::string_view error, const Address& address) {
     return {Trouble::refused,
             fmt::format("{} turned us away ({}): give it a password, or reach it by its own machine's loopback address",
                         server,
-                        quoted(error.substr(0, error.find(". "))))};
+                        quotation(error.substr(0, error.find(". "))))};
   }
   if (starts_with(error, "ERR max number of clients")) {
     return {Trouble::unreachable, fmt::format("{} has as many clients as it takes (max number of clients)", server)};
@@ -188,7 +188,7 @@ StoreError translate(std::string_view error, const Address& address) {
     return {Trouble::refused,
             fmt::format("{} does not offer {}, which lk needs", server, name.empty() ? "a command" : name)};
   }
-  return {Trouble::unreachable, fmt::format("{} answered with an error: {}", server, quoted(error))};
+  return {Trouble::unreachable, fmt::format("{} answered with an error: {}", server, quotation(error))};
 }
 
 bool turns_away(std::string_view error) {

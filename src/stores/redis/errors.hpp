@@ -23,6 +23,6 @@ core::StoreError cannot_connect(int error, const Address& address);
 core::StoreError cannot_find(int code, int error, const Address& address);
 
 // What another program may have said, fit for a sentence: escaped, and cut where it is long.
-std::string quoted(std::string_view words);
+std::string quotation(std::string_view words);
 
 }  // namespace stores::redis

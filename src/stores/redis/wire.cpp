@@ -249,16 +249,16 @@ struct Wire::State {
     const std::string server = address.server();
     if (answered) {
       return lose(Trouble::unreachable,
-                  fmt::format("{} broke the Redis protocol: {}", server, quoted(reader.reason())));
+                  fmt::format("{} broke the Redis protocol: {}", server, quotation(reader.reason())));
     }
     // A TLS alert (RFC 8446, 5.1): a record of type 21, version 3.x.
     if (first_bytes.substr(0, 2) == "\x15\x03") {
       return fail(Trouble::misconfigured, fmt::format("{} expects TLS: use rediss://", server));
     }
-    return fail(
-        Trouble::misconfigured,
-        fmt::format(
-            "{} is no Redis server: it answered \"{}\"", server, quoted(std::string_view(first_bytes).substr(0, 40))));
+    return fail(Trouble::misconfigured,
+                fmt::format("{} is no Redis server: it answered \"{}\"",
+                            server,
+                            quotation(std::string_view(first_bytes).substr(0, 40))));
   }
 
   // --- bytes --------------------------------------------------------------------------------------------------------
