@@ -272,9 +272,9 @@ _lk_of_the_command() {
     _command_offset "${lk_at[$1]}"
   elif (($1 < ${#lk_raw[@]} - 1)); then
     compopt -o default 2>/dev/null
-  else
-    _lk_files "$lk_cur" command
-    _lk_files "$lk_cur" directory
+  elif _lk_unquote "${lk_raw[$1]}"; then
+    _lk_files "$lk_text" command
+    _lk_files "$lk_text" directory
   fi
 }
 

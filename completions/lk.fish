@@ -64,7 +64,9 @@ end
 
 function __lk_ask
     __lk_read
-    command $lk_program completion --list $argv $lk_asks 2>/dev/null </dev/null
+    # A command that is not there would be told of, whatever becomes of its stderr.
+    command -sq $lk_program
+    and command $lk_program completion --list $argv $lk_asks 2>/dev/null </dev/null
 end
 
 # A word of status is a pattern.
@@ -75,7 +77,10 @@ end
 function __lk_parameters
     set --local typed (commandline -ct | string replace -r '^--with=' '')
     string match -q '*=*' -- $typed; and return
-    __lk_ask parameters | string replace -r '$' =
+    __lk_read
+    for parameter in (__lk_ask parameters)
+        string match -q -- "--with=$parameter=*" $lk_asks; or echo $parameter=
+    end
 end
 
 # lk takes a word without a slash for the name of a store.
