@@ -285,7 +285,6 @@ _lk_note() {
     *) return ;;
   esac
   if _lk_unquote "$2"; then
-    [[ ${2:0:2} != \~/ ]] || lk_text=${HOME-}${lk_text:1}
     lk_asks+=("$1=$lk_text")
   else
     lk_known=''
@@ -318,7 +317,7 @@ _lk() {
         return
       fi
     elif [[ $lk_option ]]; then
-      _lk_note "$lk_option" "${lk_raw[lk_n]}"
+      _lk_note "$lk_option" "${lk_raw[lk_n]/#\~\//${HOME-}/}"
       lk_option=''
     else
       case $lk_text in

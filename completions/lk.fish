@@ -1,9 +1,11 @@
 # fish completion of lk. What there is at this moment (keys, owners, stores, locks, parameters) is asked of lk, once.
 
-# The words before the cursor, without their quotes; a fish that can also fills in their variables.
+# The words before the cursor, without their quotes; from fish 4 on with their variables and home folders filled in.
 if string match -qr '^[0-3]\.' -- $version
     function __lk_words
-        commandline -opc
+        for word in (commandline -opc)
+            string match -q '~/*' -- $word; and echo -- $HOME(string sub -s 2 -- $word); or echo -- $word
+        end
     end
 else
     function __lk_words

@@ -373,11 +373,16 @@ SETTINGS
   export LK_CONFIG=lk.toml place=here
   mkdir 'a folder'
   lk acquire --store './a folder/locks.db' --key elsewhere --ttl 1h >token
+  lk acquire --store "$HOME/locks.db" --key at-home --ttl 1h >token
   for shell in "${shells[@]}"; do
     offers "$shell" 'lk release --key '
     offers "$shell" 'lk release --store here --key ' k shipment:7:mon
     offers "$shell" 'lk release --store=here --key ship' shipment:7:mon
     offers "$shell" "lk --store $here status k" k
+    run -0 typed "$shell" $'lk status --store ~/locks.db a\t' $'lk status --store ./~/locks.db a\t' $'lk status --store=~/locks.db a\t'
+    [ "${lines[0]}" = "status|--store|$HOME/locks.db|at-home" ]
+    [ "${lines[1]}" = 'status|--store|./~/locks.db|a' ]
+    [ "${lines[2]}" = 'status|--store=~/locks.db|a' ]
     run -0 typed "$shell" $'lk -v --store "./a folder/locks.db" release --key e\t' $'lk status --store=./a\\ folder/locks.db e\t' \
       $'lk renew --store \'./a folder/locks.db\' --key e\t--owner='
     [ "${lines[0]}" = '-v|--store|./a folder/locks.db|release|--key|elsewhere' ]
