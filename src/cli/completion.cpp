@@ -74,14 +74,12 @@ private:
     }
     std::string text;
     for (const std::string& word : words) {
-      // A word with a line break could not be told from two.
-      if (word.find('\n') == std::string::npos) {
-        text += word + "\n";
-      }
+      text += word + "\n";
     }
     return text;
   }
 
+  // Only what lk itself would take: another tool's key or token may be any bytes, also line breaks.
   std::vector<std::string> of_the_store() {
     std::vector<std::string> words;
     const Settings settings = settle(m_common, std::nullopt, m_named);
@@ -91,11 +89,14 @@ private:
     if (*m_list == "keys") {
       if (const auto locks = store->list(core::Glob::everything())) {
         for (const core::LockState& lock : *locks) {
-          words.push_back(lock.key.text());
+          if (core::Key::parse(lock.key.text())) {
+            words.push_back(lock.key.text());
+          }
         }
       }
     } else if (const auto state = store->status(key_of_lock(m_key, m_named, settings)); state && state->by) {
-      if (const auto* const held = std::get_if<core::Held>(&*state->by)) {
+      const auto* const held = std::get_if<core::Held>(&*state->by);
+      if (held != nullptr && core::Owner::parse(held->owner.bytes())) {
         words.push_back(held->owner.bytes());
       }
     }
