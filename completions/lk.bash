@@ -239,7 +239,7 @@ _lk_values() {
 # The options of lk_command that can still be given.
 _lk_options() {
   local lk_all lk_option lk_lock='--key --lock --with'
-  local lk_common='--store --prefix --config --color -q --quiet -v --verbose -h --help'
+  local lk_common='--store --prefix --config -q --quiet -v --verbose -h --help'
   case $lk_command in
     exec)
       lk_all="$lk_lock --ttl --wait --max-waiting --owner --note -E --busy-exit --kill-after --on-lost --min-hold
@@ -249,11 +249,11 @@ _lk_options() {
     block) lk_all="$lk_lock --ttl --wait --max-waiting --owner --note --output --raw-key $lk_common" ;;
     renew) lk_all="$lk_lock --owner --ttl $lk_common" ;;
     release) lk_all="$lk_lock --owner --force --yes --fence $lk_common" ;;
-    status) lk_all="$lk_lock --json $lk_common" ;;
-    config) lk_all=$lk_common ;;
+    status) lk_all="$lk_lock --json --watch --held-longer-than --color $lk_common" ;;
+    config) lk_all="--color $lk_common" ;;
     completion) lk_all="--list $lk_lock $lk_common" ;;
     help) lk_all='-h --help' ;;
-    '') lk_all="$lk_common --version" ;;
+    '') lk_all="--color $lk_common --version" ;;
   esac
   for lk_option in $lk_all; do
     case $lk_option in
@@ -326,7 +326,7 @@ _lk() {
           _lk_note "${lk_text%%=*}" "${lk_raw[lk_n]#*=}"
           ;;
         --store | --prefix | --config | --color | --key | --lock | --with | --ttl | --wait | --max-waiting | --owner | \
-          --note | --busy-exit | --kill-after | --on-lost | --min-hold | --status-fd | --output | --fence | --list)
+          --note | --busy-exit | --held-longer-than | --kill-after | --on-lost | --min-hold | --status-fd | --output | --fence | --list)
           lk_given+="$lk_text "
           lk_option=$lk_text
           ;;

@@ -42,7 +42,7 @@ function __lk_read --no-scope-shadowing
                     contains -- $pair[1] --store --config --prefix --lock --with --key
                     and set -a lk_asks $word
                 case --store --prefix --config --color --key --lock --with --ttl --wait --max-waiting --owner --note \
-                    --busy-exit --kill-after --on-lost --min-hold --status-fd --output --fence --list
+                    --busy-exit --held-longer-than --kill-after --on-lost --min-hold --status-fd --output --fence --list
                     set -a lk_given $word
                     set option $word
                 case '-*'
@@ -166,6 +166,8 @@ complete -c lk -n '__lk_in release' -l yes -d 'with --force: do not ask'
 complete -c lk -n '__lk_in release' -l fence -x -d 'only the grant with this fence'
 
 complete -c lk -n '__lk_in status' -l json -d 'an array of objects, for programs'
+complete -c lk -n '__lk_in status' -l watch -d 'show it again every second, until Ctrl-C'
+complete -c lk -n '__lk_in status' -l held-longer-than -x -d 'only those; status 1 if there are none'
 complete -c lk -n '__lk_in status' -a '(__lk_patterns)'
 
 complete -c lk -n '__lk_in completion' -a 'bash zsh fish'
@@ -176,7 +178,7 @@ complete -c lk -n "__lk_in; or __lk_in $all" -l store -x -a '(__lk_stores)' -d '
 complete -c lk -n "string match -qr '/|^~' -- (commandline -ct)" -l store -r -F
 complete -c lk -n "__lk_in; or __lk_in $all" -l prefix -x -d 'before each key in Redis (LK_PREFIX; default lk:)'
 complete -c lk -n "__lk_in; or __lk_in $all" -l config -r -F -d 'settings, instead of the usual files (LK_CONFIG)'
-complete -c lk -n "__lk_in; or __lk_in $all" -l color -x -a 'auto always never' -d 'colours of status (default auto)'
+complete -c lk -n '__lk_in; or __lk_in status config' -l color -x -a 'auto always never' -d 'auto, always or never (default auto)'
 complete -c lk -n "__lk_in; or __lk_in $all" -s q -l quiet -d 'say nothing but errors'
 complete -c lk -n "__lk_in; or __lk_in $all" -s v -l verbose -d 'say more'
 complete -c lk -s h -l help -d 'show the options and do nothing'

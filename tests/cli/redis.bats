@@ -385,6 +385,9 @@ use_redis() {
   channels='&*#lk:*'
   # Connections: select is for a db other than 0. The scripts. What they use.
   commands='select scan subscribe eval evalsha time type get set del pttl pexpire dump hget hmget hset hdel zadd zrange zrem publish pubsub|numsub'
+  # They are those of the manual.
+  manual=$(sed -n '/^ACL SETUSER/,/^\.EE/{/^\.EE/!p}' "$BATS_TEST_DIRNAME/../../man/lk-stores.7" | tr -s ' \n' ' ')
+  [ "$manual" = "ACL SETUSER locks on >PASSWORD resetchannels $keys $channels +${commands// / +} " ]
   start_redis main
   socket=$(socket_of main)
   export LK_STORE="redis+unix://locks@$socket?db=1" LK_REDIS_PASSWORD=secret
