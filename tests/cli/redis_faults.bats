@@ -79,9 +79,9 @@ lost_by() {
 
 @test "a server that forgets its scripts is sent them again" { # R10
   fresh_store redis
-  start_ticking --ttl 1
+  start_ticking --ttl 2
   began=$(now_ms)
-  while (($(now_ms) - began < 2000)); do
+  while (($(now_ms) - began < 3000)); do
     ask_redis main SCRIPT FLUSH >answer
     is_field k .state held
     sleep 0.1
