@@ -324,7 +324,9 @@ lost_by() {
   wait_until 5 is_field k .waiting 1
   just_renewed 3
   ends=$(($(now_ms) + $(ask_redis main PTTL lk:k)))
-  kill -KILL "$guardian" "$lk_pid" "$(cat child)"
+  # None of them sees another one die.
+  kill -STOP "$guardian"
+  kill -KILL "$lk_pid" "$(cat child)" "$guardian"
   ends_with 137 "$lk_pid"
   ends_with 0 "$waiter"
   late=$(($(now_ms) - ends))
