@@ -344,9 +344,9 @@ private:
     const auto renewal =
         m_store.renew(m_duty.claim, m_duty.terms.ttl, m_tell_keepers ? std::optional(keepers()) : std::nullopt);
     if (!renewal) {
-      m_last_trouble = renewal.error();
       const bool interrupted = renewal.error().what == core::Trouble::interrupted;
       if (!interrupted) {
+        m_last_trouble = renewal.error();
         m_narrator.renewal_failed(renewal.error());
       }
       step(RenewFailed{interrupted ? Millis(1) : retry_in()});

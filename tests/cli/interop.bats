@@ -61,7 +61,7 @@ shows() { grep -Eq "$1" <<<"$output"; }
   run -75 --separate-stderr lk exec --key job -- touch ran
   [[ $stderr =~ ^"lk: "$refusal$ ]]
   run -75 --separate-stderr lk exec --key job --wait 300ms -- touch ran
-  [[ $stderr =~ ^"lk: gave up after 3"[0-9]+"ms: "$refusal$ ]]
+  [[ $stderr =~ ^"lk: gave up after "[0-9.]+m?"s: "$refusal$ ]]
   for words in renew release; do
     run -75 --separate-stderr lk "$words" --key job --owner me
     [[ $stderr =~ ^"lk: not yours: "$refusal$ ]]
@@ -102,9 +102,8 @@ shows() { grep -Eq "$1" <<<"$output"; }
   ends_with 0 "$waiting"
   [ "$(paste -sd' ' other.out)" = 'got it released' ]
   # acquire's as well, until its end.
-  lk acquire --key job --ttl 1 >token
-  [ "$(other job 60 - try)" = busy ]
-  [ "$(other job 60 - block)" = 'got it' ]
+  lk acquire --key job --ttl 5 >token
+  [ "$(other job 60 - try block | paste -sd' ')" = 'busy got it' ]
 }
 
 @test "the value at the key is lk's owner token, and nothing else: each can end what the other holds, if it knows that" {
@@ -222,7 +221,7 @@ holder +another program \(redis TYPE\)'
     run -75 --separate-stderr lk exec --key k -- touch ran
     [ "$stderr" = "lk: $refusal" ]
     run -75 --separate-stderr lk block --key k --wait 200ms
-    [[ $stderr == "lk: gave up after 2"*": $refusal" ]]
+    [[ $stderr == "lk: gave up after "*": $refusal" ]]
     for command in renew release; do
       run -75 --separate-stderr lk "$command" --key k --owner me
       [ "$stderr" = "lk: not yours: $refusal" ]
