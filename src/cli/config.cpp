@@ -45,7 +45,7 @@ public:
       add_all("locks", name, entries);
     }
     for (const auto& file : configuration.files) {
-      m_rows.push_back({{"file"}, {core::escaped(file.path)}, {file.found ? "read" : "not there"}});
+      m_rows.push_back({{"file"}, {core::escaped(file.path)}, {std::string(file.state)}});
     }
     print(aligned(m_rows));
     return to_int(ExitCode::ok);
@@ -78,10 +78,10 @@ private:
   void add_all(const std::string& kind, const std::string& name, const Entries& entries) {
     for (const auto& [entry, given] : entries) {
       std::string value = given.value;
-      if (kind == "stores" && entry == "password") {
+      if (entry == "password") {
         value = "***";
-      } else if (kind == "stores" && entry == "url") {
-        value = core::StoreUrl::parse(given.value)->redacted();
+      } else if (entry == "url" || (entry == "store" && !is_name(value))) {
+        value = core::StoreUrl::parse(value)->redacted();
       }
       add(fmt::format("{}.{}.{}", kind, name, entry), value, place_of(given));
     }
@@ -99,7 +99,13 @@ private:
     if (key == nullptr) {
       throw configuration_error(fmt::format("[locks.{}] has no key, for example key = \"{}:{{id}}\"", name, name));
     }
-    parameters_of(*key);
+    // Any value will do to see whether the rest of the key is good.
+    std::string filled;
+    walk_key(
+        *key, [&filled](char c) { filled += c; }, [&filled](const std::string&) { filled += 'x'; });
+    if (const auto good = core::Key::parse(filled); !good) {
+      throw configuration_error(fmt::format("{} {}", key->source, good.error()));
+    }
     if (const Given* const store = find(entries, "store")) {
       Settings settings;
       resolve_store(configuration, *store, settings);

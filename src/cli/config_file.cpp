@@ -62,6 +62,13 @@ std::optional<std::string> content_of(const std::string& path, struct stat& foun
   }
 }
 
+std::string_view line_of(std::string_view content, std::size_t number) {
+  for (; number > 1; --number) {
+    content.remove_prefix(std::min(content.find('\n'), content.size() - 1) + 1);
+  }
+  return content.substr(0, content.find('\n'));
+}
+
 class Reader {
 public:
   Reader(const std::string& path, Configuration& configuration) : m_path(path), m_configuration(configuration) {}
@@ -82,8 +89,13 @@ public:
         }
       }
     } catch (const toml::parse_error& error) {
+      // A description may quote the value, and a value may be a password.
+      const std::string_view line = line_of(content, error.source().begin.line);
+      const bool secret = line.find("password") != std::string_view::npos || line.find("://") != std::string_view::npos;
       throw configuration_error(
-          fmt::format("{}: {}", place(m_path, error.source().begin), core::escaped(error.description())));
+          fmt::format("{}: {}",
+                      place(m_path, error.source().begin),
+                      secret ? "this is not TOML: text stands in \"quotes\"" : core::escaped(error.description())));
     }
   }
 
@@ -149,16 +161,24 @@ private:
   Configuration& m_configuration;
 };
 
+bool is_with_password(const Given* url) {
+  if (url == nullptr) {
+    return false;
+  }
+  const std::size_t at = url->value.rfind('@');
+  const std::size_t colon = url->value.find(':', url->value.find("//"));
+  return at != std::string::npos && colon < at;
+}
+
 bool holds_a_password(const Configuration& configuration) {
-  return std::any_of(configuration.stores.begin(), configuration.stores.end(), [](const auto& store) {
-    const Given* const url = find(store.second, "url");
-    const auto in_url = [](std::string_view text) {
-      const std::size_t at = text.rfind('@');
-      const std::size_t colon = text.find(':', text.find("//"));
-      return at != std::string_view::npos && colon < at;
-    };
-    return find(store.second, "password") != nullptr || (url != nullptr && in_url(url->value));
-  });
+  const auto in_section = [](const auto& section) {
+    const Entries& entries = section.second;
+    return find(entries, "password") != nullptr || is_with_password(find(entries, "url")) ||
+           is_with_password(find(entries, "store"));
+  };
+  return is_with_password(configuration.default_of("store")) ||
+         std::any_of(configuration.stores.begin(), configuration.stores.end(), in_section) ||
+         std::any_of(configuration.locks.begin(), configuration.locks.end(), in_section);
 }
 
 // Whether it was there. `owner` other than root or us: somebody else could decide where our locks live.
@@ -168,10 +188,10 @@ bool read_file(const std::string& path, bool of_a_user, Configuration& configura
   if (content && of_a_user && found.st_uid != 0 && found.st_uid != ::geteuid()) {
     configuration.warnings.push_back(
         fmt::format("{} belongs to another user and is not read; --config reads it", core::escaped(path)));
-    configuration.files.push_back({path, false});
+    configuration.files.push_back({path, "of another user, not read"});
     return true;
   }
-  configuration.files.push_back({path, content.has_value()});
+  configuration.files.push_back({path, content ? "read" : "not there"});
   if (!content) {
     return false;
   }
@@ -182,6 +202,11 @@ bool read_file(const std::string& path, bool of_a_user, Configuration& configura
         fmt::format("{} holds a password that every user can read: chmod 600 it", core::escaped(path)));
   }
   const auto take = [](Entries& target, Entries& source) {
+    // Two ways to say one thing: the later file's counts.
+    if (source.count("password") + source.count("password_file") > 0) {
+      target.erase("password");
+      target.erase("password_file");
+    }
     for (auto& [name, given] : source) {
       target.insert_or_assign(name, std::move(given));
     }

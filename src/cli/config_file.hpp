@@ -26,7 +26,7 @@ const std::vector<std::string_view>& lock_names();     // in [locks.NAME]
 struct Configuration {
   struct File {
     std::string path;
-    bool found;
+    std::string_view state;  // for people: read, not there, or why it was not read
   };
   std::vector<File> files;  // in the order they were asked; a later one wins, value by value
   Entries defaults;

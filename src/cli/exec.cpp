@@ -55,14 +55,19 @@ public:
     set("LK_FENCE", fmt::to_string(fence.value));
     const auto held = variable("LK_HELD");
     set("LK_HELD", held && !held->empty() ? fmt::format("{}\n{}", *held, owner) : std::string(owner));
-    // What leads to the same lock: a store's name only together with the file that has it.
-    if (!variable("LK_STORE")) {
+    // What leads to the same lock, wherever the command goes. An LK_STORE that does so already stays as it is: it may
+    // hold a password. A store's name needs the file that has it.
+    const Given* const asked = settings.store_name ? &*settings.store_name
+                               : settings.store    ? &*settings.store
+                                                   : nullptr;
+    if (asked == nullptr || asked->source != "LK_STORE" || asked->value.substr(0, 1) == ".") {
       set("LK_STORE", settings.store_name ? settings.store_name->value : store.address());
-      if (settings.store_name && line.config) {
-        set("LK_CONFIG", std::filesystem::absolute(*line.config).string());
-      }
     }
-    if (settings.prefix && !variable("LK_PREFIX")) {
+    const auto config = line.config ? line.config : variable("LK_CONFIG");
+    if (config && !config->empty()) {
+      set("LK_CONFIG", std::filesystem::absolute(*config).string());
+    }
+    if (settings.prefix) {
       set("LK_PREFIX", settings.prefix->value);
     }
     for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -17,33 +17,6 @@ namespace cli {
 
 namespace {
 
-// Calls `text` for what stands for itself and `parameter` for a name in braces.
-void walk(const Given& key, const std::function<void(char)>& text,
-          const std::function<void(const std::string&)>& parameter) {
-  const std::string_view all = key.value;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const char c = all[i];
-    if ((c == '{' || c == '}') && i + 1 < all.size() && all[i + 1] == c) {
-      text(c);
-      ++i;
-    } else if (c == '{') {
-      const std::size_t end = all.find('}', i);
-      const std::string name(end == std::string_view::npos ? "" : all.substr(i + 1, end - i - 1));
-      if (!is_name(name)) {
-        throw configuration_error(fmt::format(
-            "{} has a '{{' without a name and '}}' behind it; write {{{{ for a brace that is meant", key.source));
-      }
-      parameter(name);
-      i = end;
-    } else if (c == '}') {
-      throw configuration_error(
-          fmt::format("{} has a '}}' without '{{'; write }}}} for one that is meant", key.source));
-    } else {
-      text(c);
-    }
-  }
-}
-
 const Given& key_entry(const std::string& lock, const Entries& entries) {
   const Given* const key = find(entries, "key");
   if (key == nullptr) {
@@ -84,9 +57,35 @@ std::map<std::string, std::string> values(const std::string& lock, const Given& 
 
 }  // namespace
 
+void walk_key(const Given& key, const std::function<void(char)>& text,
+              const std::function<void(const std::string&)>& parameter) {
+  const std::string_view all = key.value;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const char c = all[i];
+    if ((c == '{' || c == '}') && i + 1 < all.size() && all[i + 1] == c) {
+      text(c);
+      ++i;
+    } else if (c == '{') {
+      const std::size_t end = all.find('}', i);
+      const std::string name(end == std::string_view::npos ? "" : all.substr(i + 1, end - i - 1));
+      if (!is_name(name)) {
+        throw configuration_error(fmt::format(
+            "{} has a '{{' without a name and '}}' behind it; write {{{{ for a brace that is meant", key.source));
+      }
+      parameter(name);
+      i = end;
+    } else if (c == '}') {
+      throw configuration_error(
+          fmt::format("{} has a '}}' without '{{'; write }}}} for one that is meant", key.source));
+    } else {
+      text(c);
+    }
+  }
+}
+
 std::vector<std::string> parameters_of(const Given& key) {
   std::vector<std::string> names;
-  walk(
+  walk_key(
       key,
       [](char) {},
       [&names](const std::string& name) {
@@ -102,11 +101,17 @@ void NamedLock::declare(Options& options) {
   options.texts("--with", "P=V", "the value of a parameter in its key", m_with);
 }
 
+void NamedLock::check() const {
+  if (!m_name && !m_with.empty()) {
+    throw usage_error("--with goes with --lock: --key has no parameters");
+  }
+}
+
 core::Key NamedLock::key(const Entries& entries) const {
   const Given& pattern = key_entry(*m_name, entries);
   const auto found = values(*m_name, pattern, m_with);
   std::string text;
-  walk(
+  walk_key(
       pattern,
       [&text](char c) { text += c; },
       [&](const std::string& name) {
@@ -136,7 +141,7 @@ core::Glob NamedLock::glob(const Entries& entries) const {
     }
     text += c;
   };
-  walk(pattern, literally, [&](const std::string& name) {
+  walk_key(pattern, literally, [&](const std::string& name) {
     if (const auto value = found.find(name); value != found.end()) {
       std::for_each(value->second.begin(), value->second.end(), literally);
     } else {

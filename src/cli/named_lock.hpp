@@ -1,6 +1,7 @@
 // --lock and --with: a lock that the settings file defines, and the values of its parameters.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ public:
   // `entries` is [locks.NAME]. Its key with the parameters filled in: "shipment:{shipment}" with shipment=7 is
   // "shipment:7", and "{{" stands for "{". Throws a usage error that names what is missing, empty or unknown.
   core::Key key(const Entries& entries) const;
+  // --with without --lock is a usage error.
+  void check() const;
   // The same where some values may be missing: what matches any of them.
   core::Glob glob(const Entries& entries) const;
   bool is_complete(const Entries& entries) const;
@@ -31,6 +34,10 @@ private:
   std::vector<std::string> m_with;
 };
 
+// Calls `text` for each character of a key that stands for itself, and `parameter` for each name in braces. Throws a
+// configuration error where its braces do not match.
+void walk_key(const Given& key, const std::function<void(char)>& text,
+              const std::function<void(const std::string&)>& parameter);
 // The parameters in a key, in their order. Throws a configuration error where its braces do not match.
 std::vector<std::string> parameters_of(const Given& key);
 

@@ -73,6 +73,10 @@ struct Options::Parser {
     lines.push_back({std::move(left), std::string(text)});
   }
 
+  bool is_name(const std::string& word) const {
+    return word.size() > 1 && word[0] == '-' && word != "--" && app.get_option_no_throw(word) != nullptr;
+  }
+
   CLI::Option& find(const std::string& name) const {
     // CLI11 would also find "ttl" or an empty name.
     if (name.size() > 1 && name[0] == '-' && name != "--") {
@@ -196,7 +200,17 @@ void Options::parse(const std::vector<std::string>& words) {
       if (i + 1 == words.size()) {
         throw usage_error(fmt::format("{} needs a value", name_of(option)));
       }
-      return words[++i];
+      // `--key $key --nested` with an empty variable.
+      const std::string& value = words[++i];
+      if (parser.is_name(value)) {
+        throw usage_error(
+            fmt::format("{} needs a value, and {} is an option: is a variable unset? ({}={} if it is meant)",
+                        name_of(option),
+                        value,
+                        name_of(option),
+                        value));
+      }
+      return value;
     };
     if (word.size() < 2 || word[0] != '-') {
       parser.take_word(word);

@@ -26,8 +26,8 @@ private:
   std::string m_word;
 };
 
-// A valued option takes the next word whatever it looks like, and `--name=value` takes the value literally. Given twice
-// it is a usage error; a flag may be repeated.
+// A valued option takes the next word unless that is itself an option of the command, and `--name=value` takes the
+// value literally. Given twice it is a usage error; a flag may be repeated.
 class Options {
 public:
   Options();

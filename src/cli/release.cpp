@@ -113,7 +113,12 @@ private:
       case core::Release::not_mine:
         break;
     }
-    report.news(sentence::held_by_another(key, released.by));
+    const auto* const held = released.by ? std::get_if<core::Held>(&*released.by) : nullptr;
+    if (m_fence && held != nullptr && held->owner == claim.owner) {
+      report.news(sentence::other_fence(key, *fence(), *released.by));
+    } else {
+      report.news(sentence::held_by_another(key, released.by));
+    }
     return to_int(ExitCode::busy);
   }
 

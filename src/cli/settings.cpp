@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -46,9 +47,16 @@ std::string password_in(const Given& file, bool quiet) {
     path = std::filesystem::path(file.file).parent_path() / path;
   }
   std::ifstream in(path);
-  const std::string why = in ? "it is empty" : std::strerror(errno);
-  std::string password;
-  std::getline(in, password);
+  std::string why = in ? "its first line is empty" : std::strerror(errno);
+  constexpr std::size_t longest_password = 4096;
+  std::string password(longest_password + 1, '\0');
+  in.read(password.data(), static_cast<std::streamsize>(password.size()));
+  password.resize(static_cast<std::size_t>(in.gcount()));
+  password.resize(std::min(password.find('\n'), password.size()));
+  if (password.size() > longest_password) {
+    why = "its first line is too long for a password";
+    password.clear();
+  }
   if (password.empty()) {
     throw configuration_error(
         fmt::format("{}: no password can be read from {} ({})", file.source, core::escaped(path.string()), why));
@@ -100,7 +108,7 @@ bool on_stdout(const std::optional<Given>& color) {
   if (when != "auto") {
     throw configuration_error(fmt::format("{} must be auto, always or never", color->source));
   }
-  return ::isatty(STDOUT_FILENO) == 1 && variable("NO_COLOR").value_or("").empty() && variable("TERM") != "dumb";
+  return ::isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
 }
 
 }  // namespace
@@ -137,6 +145,7 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     }
   }
   Settings settings;
+  named.check();
   if (named.name()) {
     const auto found = configuration.locks.find(*named.name());
     if (found == configuration.locks.end()) {
@@ -164,11 +173,11 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
   if (!settings.prefix) {
     settings.prefix = copy_of(configuration.default_of("prefix"));
   }
-  settings.color = on_stdout(first_of(line.color.empty() ? std::nullopt : std::optional(line.color),
-                                      "--color",
-                                      nullptr,
-                                      nullptr,
-                                      configuration.default_of("color")));
+  if (!line.color.empty()) {
+    settings.color = on_stdout(Given{line.color, "--color"});
+  } else if (variable("NO_COLOR").value_or("").empty()) {
+    settings.color = on_stdout(copy_of(configuration.default_of("color")));
+  }
   return settings;
 }
 

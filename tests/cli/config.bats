@@ -221,13 +221,64 @@ TOML
   [ -z "$stderr" ]
 }
 
+@test "passwords appear nowhere, wherever in a settings file they stand" {
+  settings <<'TOML'
+[defaults]
+store = "redis://:geheim@127.0.0.1:1/0"
+[locks.a]
+key = "k"
+store = "redis+unix://:geheim@/nowhere"
+TOML
+  chmod 644 "$HOME/.config/lk/config.toml"
+  for words in config 'config -v' 'status -v' 'acquire --lock a' 'exec --lock a -v -- true' 'completion --list locks'; do
+    # shellcheck disable=SC2086
+    lk $words >out 2>&1 || true
+    cat out
+    [ "$(grep -c geheim out)" -eq 0 ]
+    [[ $words = completion* ]] || grep -q 'config.toml holds a password that every user can read' out
+  done
+  for bad in 'password = geheim' 'password = 98765432109876543210987' 'password = 1e400' 'url = redis://:geheim@h'; do
+    settings <<<$'[stores.x]\n'"$bad"
+    run -78 lk config
+    echo "$output"
+    [[ $output = "lk: $(at 2:)"* ]]
+    [[ $output != *geheim* && $output != *98765* ]]
+  done
+}
+
+@test "what looks like an address or a home folder is no file of this folder" {
+  # shellcheck disable=SC2088 # just so
+  for bad in redis//host:6379/0 redis.example.com/0 rediss//:pw@h/0 '~/locks.db' 'Redis:/h'; do
+    run -78 lk acquire --key k --store "$bad"
+    echo "$output"
+    [[ $output = 'lk: --store must '* && $output != *pw@* ]]
+  done
+  [ "$(echo *)" = home ]
+  lk acquire --key k --store ./redis/locks.db -q
+}
+
+@test "--with goes with --lock" {
+  run -64 lk exec --key k --with a=b --store ./locks.db -- touch ran
+  [ "$output" = 'lk: --with goes with --lock: --key has no parameters' ]
+  [ ! -e ran ]
+}
+
+@test "NO_COLOR wins over the settings file, --color over both" {
+  settings <<<$'[defaults]\ncolor = "always"'
+  export LK_STORE=$BATS_TEST_TMPDIR/locks.db
+  lk acquire --key k -q >token
+  lk status | grep -q $'\e'
+  [ "$(NO_COLOR=1 lk status | grep -c $'\e')" -eq 0 ]
+  NO_COLOR=1 lk status --color always | grep -q $'\e'
+}
+
 @test "a password file is read beside its settings file; one that is missing or empty is named" {
   settings <<<$'[stores.here]\nurl = "./locks.db"\npassword_file = "secret"'
   run -78 lk status --store here
   [[ $output = "lk: $(at 3:17): password_file: no password can be read from $HOME/.config/lk/secret (No such file or directory)" ]]
   : >"$HOME/.config/lk/secret"
   run -78 lk status --store here
-  [[ $output = "lk: $(at 3:17): password_file: no password can be read from $HOME/.config/lk/secret (it is empty)" ]]
+  [[ $output = "lk: $(at 3:17): password_file: no password can be read from $HOME/.config/lk/secret (its first line is empty)" ]]
   echo geheim >"$HOME/.config/lk/secret"
   chmod 600 "$HOME/.config/lk/secret"
   run -1 --separate-stderr lk status --store here

@@ -162,7 +162,7 @@ load worlds
   [ ! -e "$LK_STORE" ]
 }
 
-@test "the environment is the caller's with LK_KEY, LK_OWNER, LK_FENCE and LK_HELD, and LK_STORE where it was not" { # P36
+@test "the environment is the caller's with LK_KEY, LK_OWNER, LK_FENCE and LK_HELD, and an LK_STORE that leads to its lock" { # P36
   for store in $stores; do
     fresh_store "$store"
     export A=1 LK_X=2 LK_KEY=caller EMPTY='' ODD=$'two\nlines\xff'
@@ -170,12 +170,21 @@ load worlds
     lk exec --key k --owner me -- env -0 | grep -zv -e '^_=' >seen
     [ "$(grep -zxcE 'LK_KEY=k|LK_OWNER=me|LK_HELD=me|LK_FENCE=[0-9]{16}' seen)" -eq 4 ]
     grep -zvE '^LK_(KEY|OWNER|FENCE|HELD)=' seen | sort -z | cmp - expected
-    # As it was given, also if another store is used.
+    # LK_KEY and LK_OWNER mean nothing in another store.
     address=$LK_STORE
-    [ "$(LK_STORE='redis://:pw@host' lk exec --store "$address" --key k -- sh -c 'echo "$LK_STORE"')" = 'redis://:pw@host' ]
+    [ "$(LK_STORE='redis://:pw@host' lk exec --store "$address" --key k -- sh -c 'echo "$LK_STORE"')" = "$address" ]
     [ "$(env -u LK_STORE "$LK" exec --store "$address" --key k -- sh -c 'echo "$LK_STORE"')" = "$address" ]
     unset LK_KEY A LK_X EMPTY ODD
   done
+}
+
+@test "an LK_STORE or LK_CONFIG that is a relative path leads its command to the same lock from everywhere" {
+  fresh_store sqlite
+  mkdir elsewhere
+  : >settings.toml
+  LK_STORE=./locks.db LK_CONFIG=settings.toml run -0 --separate-stderr lk exec --key k -- sh -c 'cd elsewhere && "$0" renew && "$0" status' "$LK"
+  [ -z "$stderr" ]
+  [ ! -e elsewhere/locks.db ]
 }
 
 @test "LK_FENCE is that of the grant" {

@@ -73,7 +73,7 @@ use_redis() {
 
 @test "a URL that is wrong: 78, and the part that is wrong" { # R25 R32
   wrong() {
-    refused 78 "--store: $2" lk acquire --key k --store "$1" && LK_STORE=$1 refused 78 "LK_STORE: $2" lk exec --key k -- touch ran
+    refused 78 "--store: the URL $2" lk acquire --key k --store "$1" && LK_STORE=$1 refused 78 "LK_STORE: the URL $2" lk exec --key k -- touch ran
   }
   for url in redis:///0 redis://:secret@/0 redis://; do
     run -78 --separate-stderr lk acquire --key k --store "$url"
@@ -95,8 +95,8 @@ use_redis() {
   wrong 'redis://h?tiemout=1' 'has the unknown setting tiemout'
   wrong 'redis://h?x' 'must have settings of the form name=value after the ?'
   wrong 'redis://h?connect_timeout=1&connect_timeout=2' 'has the setting connect_timeout twice'
-  wrong 'redis://h?connect_timeout=soon' 'has a connect_timeout that must be a duration like 30, 1.5s, 5m or 1h30m'
-  wrong 'redis://h?connect_timeout=0' 'has a connect_timeout that must be longer than 0'
+  wrong 'redis://h?connect_timeout=soon' 'has a bad connect_timeout: it must be a duration like 30, 1.5s, 5m or 1h30m'
+  wrong 'redis://h?connect_timeout=0' 'has a bad connect_timeout: it must be longer than 0'
   wrong 'redis://h?ca=/x' 'has the setting ca, which needs rediss://'
   wrong 'rediss://h?ca=x' 'must have an absolute path as ca'
   wrong 'rediss://h?cert=/x' 'must have both cert and key, or neither'
@@ -237,7 +237,7 @@ use_redis() {
   for words in 'acquire --key k' 'exec --key k --wait 1h -- touch ran' 'block --key k' 'release --key k --owner me' status; do
     # shellcheck disable=SC2086
     run -77 --separate-stderr lk $words
-    [[ $stderr =~ ^"lk: $here wants a password"( \(NOAUTH\))?": set LK_REDIS_PASSWORD, or put it into the URL"(;|$) ]]
+    [[ $stderr =~ ^"lk: $here wants a password"( \(NOAUTH\))?": set LK_REDIS_PASSWORD, or name a password_file in the settings"(;|$) ]]
   done
   LK_STORE=redis+unix://:wrong@$socket all_refused_for_good 77 "$here refused the password (WRONGPASS)"
   LK_REDIS_PASSWORD=wrong all_refused_for_good 77 "$here refused the password (WRONGPASS)"
@@ -568,7 +568,7 @@ use_redis() {
   fresh_store redis
   lk acquire --key held --ttl 60 --owner me >token
   ask_redis main CONFIG SET min-replicas-to-write 1 >answer
-  sentence="$LK_STORE takes no writes because too few replicas follow it (NOREPLICAS, min-replicas-to-write)"
+  sentence="$LK_STORE takes no writes because too few replicas follow it (NOREPLICAS): wait for them, or lower min-replicas-to-write"
   refused 69 "$sentence; k is not acquired" lk acquire --key k --ttl 5
   refused 69 "$sentence; k is not acquired; nothing was run" lk exec --key k -- touch ran
   refused 69 "$sentence; held is not released" lk release --key held --owner me
@@ -578,7 +578,7 @@ use_redis() {
 
 @test "no more clients: 69; whoever holds a lock keeps its connection, and the waiters back off" { # R44
   fresh_store redis
-  sentence="$LK_STORE has as many clients as it takes (max number of clients)"
+  sentence="$LK_STORE has as many clients as it takes (max number of clients): end some, or raise its maxclients"
   start_guarded --key run --ttl 2
   [ "$(ask_redis main CLIENT LIST TYPE normal | grep -cv 'cmd=client')" -eq 1 ]
   ask_redis main CONFIG SET maxclients 1 >answer
@@ -736,7 +736,7 @@ while True:
 @test "a cluster: down, 69 and waited out; a node of many, 78" { # R22 R23 R25
   start_redis_at --port main --cluster-enabled yes
   use_redis main
-  sentence="$LK_STORE is part of a Redis Cluster that is down (CLUSTERDOWN)"
+  sentence="$LK_STORE is part of a Redis Cluster that is down (CLUSTERDOWN): wait until all its slots are served"
   refused 69 "$sentence; k is not acquired" lk acquire --key k --ttl 5
   refused 69 "$sentence; k is not acquired; nothing was run" lk exec --key k -- touch ran
   waited_for "$sentence"

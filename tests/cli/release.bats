@@ -72,6 +72,15 @@ load common
   done
 }
 
+@test "a right owner with another fence is told the fence" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key k --ttl 60 --owner me -q >token
+    run -75 --separate-stderr lk release --key k --owner me --fence 3
+    [[ $stderr = 'lk: nothing was removed: fence 3 is not that of the holder; k is held by '* ]]
+  done
+}
+
 @test "LK_OWNER is not used for another key than LK_KEY" {
   for store in $stores; do
     fresh_store "$store"

@@ -39,10 +39,20 @@ refused() {
 
 @test "a value is taken whatever it looks like" {
   fresh_store sqlite
-  run -0 --separate-stderr lk acquire --key -n --ttl 30 --owner --help
+  run -0 --separate-stderr lk acquire --key -n --ttl 30 --owner=--help
   [ "$output" = --help ]
   [ "$(lk status --json --key=-n | jq -r '.[0].owner')" = --help ]
-  lk release --key -n --owner --help
+  lk release --key -n --owner=--help
+}
+
+@test "an option in the place of a value is a variable that was unset" {
+  fresh_store sqlite
+  for words in '--key --quiet' '--key -q' '--key k --owner --note' '--key k --note --help'; do
+    # shellcheck disable=SC2086
+    run -64 --separate-stderr lk acquire $words
+    [[ $stderr = 'lk: --'*' needs a value, and -'*' is an option: is a variable unset? (--'*' if it is meant)' ]]
+  done
+  [ ! -e "$LK_STORE" ]
 }
 
 @test "a value after = is literal" {

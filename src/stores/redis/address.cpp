@@ -180,10 +180,10 @@ tl::expected<std::string, std::string> absolute_path(std::string_view value, std
 tl::expected<core::Millis, std::string> time_out(std::string_view value, std::string_view name) {
   const auto duration = core::parse_duration(value);
   if (!duration) {
-    return clause("has a {} that {}", name, duration.error());
+    return clause("has a bad {}: it {}", name, duration.error());
   }
   if (*duration == core::Millis(0)) {
-    return clause("has a {} that must be longer than 0", name);
+    return clause("has a bad {}: it must be longer than 0", name);
   }
   return *duration;
 }

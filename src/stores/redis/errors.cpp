@@ -50,7 +50,9 @@ constexpr std::array causes{
     Cause{"MASTERDOWN",
           Trouble::unreachable,
           "is a replica that lost its primary (MASTERDOWN): name the primary, or wait until it is back"},
-    Cause{"CLUSTERDOWN", Trouble::unreachable, "is part of a Redis Cluster that is down (CLUSTERDOWN)"},
+    Cause{"CLUSTERDOWN",
+          Trouble::unreachable,
+          "is part of a Redis Cluster that is down (CLUSTERDOWN): wait until all its slots are served"},
     Cause{"TRYAGAIN", Trouble::unreachable, "is moving its keys to another node (TRYAGAIN): try again in a moment"},
     Cause{"BUSY", Trouble::unreachable, "is busy with a script of somebody's (BUSY): wait, or end it with SCRIPT KILL"},
     Cause{"MISCONF",
@@ -58,7 +60,8 @@ constexpr std::array causes{
           "takes no writes because it cannot save its data (MISCONF): look at its log and its disk"},
     Cause{"NOREPLICAS",
           Trouble::unreachable,
-          "takes no writes because too few replicas follow it (NOREPLICAS, min-replicas-to-write)"},
+          "takes no writes because too few replicas follow it (NOREPLICAS): wait for them, or lower "
+          "min-replicas-to-write"},
     Cause{"OOM", Trouble::full, "has no memory left for writes (OOM): raise its maxmemory or remove data"},
     Cause{"MOVED",
           Trouble::misconfigured,
@@ -69,7 +72,9 @@ constexpr std::array causes{
     Cause{"CROSSSLOT",
           Trouble::misconfigured,
           "is a node of a Redis Cluster (CROSSSLOT), which is not supported: use a server that is no cluster"},
-    Cause{"NOAUTH", Trouble::refused, "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or put it into the URL"},
+    Cause{"NOAUTH",
+          Trouble::refused,
+          "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or name a password_file in the settings"},
 };
 
 // A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…".
@@ -133,7 +138,7 @@ std::optional<StoreError> password_trouble(std::string_view error, const Address
   }
   // The second is for a script that is longer than what is read of a stranger (Redis 6.2 and later).
   if (starts_with(error, "ERR operation not permitted") || starts_with(error, "ERR Protocol error: unauthenticated")) {
-    return refused("wants a password: set LK_REDIS_PASSWORD, or put it into the URL");
+    return refused("wants a password: set LK_REDIS_PASSWORD, or name a password_file in the settings");
   }
   return std::nullopt;
 }
@@ -173,7 +178,9 @@ StoreError translate(std::string_view error, const Address& address) {
                         quotation(error.substr(0, error.find(". "))))};
   }
   if (starts_with(error, "ERR max number of clients")) {
-    return {Trouble::unreachable, fmt::format("{} has as many clients as it takes (max number of clients)", server)};
+    return {Trouble::unreachable,
+            fmt::format("{} has as many clients as it takes (max number of clients): end some, or raise its maxclients",
+                        server)};
   }
   if (contains(error, "SELECT is not allowed in cluster mode")) {
     return {Trouble::misconfigured,

@@ -583,7 +583,7 @@ core::Result<std::unique_ptr<core::Store>> open(const core::StoreUrl& url, const
                                                 const core::Clock& /*clock*/) {
   auto address = Address::parse(url);
   if (!address) {
-    return tl::unexpected(StoreError{Trouble::misconfigured, std::move(address.error())});
+    return tl::unexpected(StoreError{Trouble::misconfigured, "the URL " + address.error()});
   }
   if (!address->password) {
     address->password = options.password;
