@@ -96,7 +96,7 @@ std::string files_of(const Configuration& configuration) {
       kind,
       core::escaped(asked.value),
       near,
-      !list.empty() ? fmt::format("{} (there is {})", near.empty() ? "" : "", list)
+      !list.empty() ? fmt::format(" (there is {})", list)
                     : fmt::format(": no settings file names one ({}){}", files_of(configuration), way_out)));
 }
 

@@ -27,16 +27,24 @@ teardown() {
   if [ -n "$children" ]; then
     # shellcheck disable=SC2086
     { kill -KILL $children && wait $children; } 2>"$BATS_TEST_TMPDIR/teardown.err" || true
-    # A guardian gives its lock back first, in the test's folder.
-    local child
-    for child in $children; do
-      wait_until 2 no_guardian_of "$child" || true
-    done
   fi
+  # A guardian that gives a lock back writes in the test's folder, which bats is about to remove.
+  wait_until 2 no_lk_of_this_test 2>>"$BATS_TEST_TMPDIR/teardown.err" || {
+    # shellcheck disable=SC2046
+    kill -KILL $(lks_of_this_test) 2>>"$BATS_TEST_TMPDIR/teardown.err" || true
+    wait_until 5 no_lk_of_this_test || true
+  }
   end_all_redis
 }
 
-no_guardian_of() { ! pgrep -f "^lock-guardian $1\$" >/dev/null; }
+# The pids of all lk and guardians that this test started, in whatever way.
+lks_of_this_test() {
+  local pid
+  for pid in $(pgrep -x 'lk|lock-guardian'); do
+    ! grep -qzsxF "BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR" "/proc/$pid/environ" || echo "$pid"
+  done
+}
+no_lk_of_this_test() { [ -z "$(lks_of_this_test)" ]; }
 
 lk() {
   "$LK" "$@"

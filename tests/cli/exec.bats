@@ -572,7 +572,7 @@ PY
     is_gone "$(cat other)"
     is_field k .owner new
     [ "$(wc -l <err)" -eq 1 ]
-    grep -q '^lk: lost k: another holder has it now; stopping the command (TERM, KILL after ' err
+    grep -qE '^lk: lost k: (another holder has it now|it is gone from .*); stopping the command \(TERM, KILL after ' err
     rm signals
   done
 }
