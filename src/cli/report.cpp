@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
+#include "cli/table.hpp"
 #include "cli/times.hpp"
 #include "core/text.hpp"
 
@@ -38,9 +39,13 @@ std::string lease(const std::optional<core::Millis>& left, std::string_view befo
   return left ? fmt::format("{} {}", before, core::to_text(*left)) : std::string("never expires");
 }
 
+// A value in Redis may be anything, a note of any length: a sentence in somebody's mail quotes their start.
+constexpr std::size_t longest_quotation = 200;
+
 std::string held_by(const core::Held& held) {
-  std::string text =
-      held.fence ? who(held.who) : fmt::format("another program (owner {})", core::escaped(held.owner.bytes()));
+  std::string text = held.fence ? who(held.who)
+                                : fmt::format("another program (owner {})",
+                                              shortened(core::escaped(held.owner.bytes()), longest_quotation));
   if (held.held_for) {
     text += fmt::format(" for {}", core::to_text(*held.held_for));
   }
@@ -49,7 +54,7 @@ std::string held_by(const core::Held& held) {
     text += fmt::format(", fence {}", held.fence->value);
   }
   if (!held.who.note.empty()) {
-    text += fmt::format(": \"{}\"", core::escaped(held.who.note));
+    text += fmt::format(": \"{}\"", shortened(core::escaped(held.who.note), longest_quotation));
   }
   return text;
 }

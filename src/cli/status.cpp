@@ -1,4 +1,5 @@
 // lk status: who holds what, since when, until when, who waits.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,12 @@ std::string_view color_of(const core::LockState& lock) {
   return std::holds_alternative<core::Held>(*lock.by) ? "\x1b[33m" : "\x1b[36m";  // yellow, cyan
 }
 
+// 0 where stdout is no terminal.
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 Row table_row(const core::LockState& lock, bool color) {
   std::string holder = "-";
   std::string since = "-";
@@ -84,7 +91,44 @@ Row table_row(const core::LockState& lock, bool color) {
           {std::move(note)}};
 }
 
-std::string table(const std::vector<core::LockState>& locks, bool color) {
+// Makes the rows fit into a terminal: without FENCE and WAITING (a card has them) where it is narrow, then with shorter
+// keys, notes and holders, each in turn a bit. They keep so much that they can be told from others.
+void fit(std::vector<Row>& rows, std::size_t columns) {
+  constexpr std::size_t key = 0;
+  constexpr std::size_t holder = 2;
+  for (const auto& [column, comfortable] : {std::pair{6, std::size_t{100}}, {5, std::size_t{72}}}) {
+    for (Row& row : rows) {
+      if (columns < comfortable) {
+        row.erase(row.begin() + column);
+      }
+    }
+  }
+  const std::size_t note = rows.front().size() - 1;
+  std::size_t needed = 2 * note;
+  for (std::size_t i = 0; i <= note; ++i) {
+    needed += column_width(rows, i);
+  }
+  struct Step {
+    std::size_t column;
+    std::size_t least;
+  };
+  for (const auto& [column, least] : {Step{key, std::max<std::size_t>(columns / 3, 16)},
+                                      Step{note, 24},
+                                      Step{holder, 24},
+                                      Step{note, 8},
+                                      Step{holder, 12},
+                                      Step{key, 8}}) {
+    const std::size_t width = column_width(rows, column);
+    if (needed > columns && width > least) {
+      const std::size_t shorter = std::max(least, width - std::min(width, needed - columns));
+      shorten_column(rows, column, shorter);
+      needed -= width - shorter;
+    }
+  }
+}
+
+// `columns` of a terminal; 0: no terminal, nothing is left out.
+std::string table(const std::vector<core::LockState>& locks, bool color, std::size_t columns) {
   const std::string_view bold = color ? "\x1b[1m" : "";
   std::vector<Row> rows{{}};
   for (const char* const title : {"KEY", "STATE", "HOLDER", "SINCE", "EXPIRES", "WAITING", "FENCE", "NOTE"}) {
@@ -92,6 +136,9 @@ std::string table(const std::vector<core::LockState>& locks, bool color) {
   }
   for (const core::LockState& lock : locks) {
     rows.push_back(table_row(lock, color));
+  }
+  if (columns > 0) {
+    fit(rows, columns);
   }
   return aligned(rows);
 }
@@ -249,7 +296,8 @@ private:
     if (locks.empty()) {
       return "";
     }
-    return m_keys.size() == 1 && m_globs.empty() ? Card(now).text(locks.front(), address, color) : table(locks, color);
+    return m_keys.size() == 1 && m_globs.empty() ? Card(now).text(locks.front(), address, color)
+                                                 : table(locks, color, terminal_columns());
   }
 
   // Until Ctrl-C, which ends it well; any other signal ends it as a signal does.

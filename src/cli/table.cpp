@@ -89,6 +89,25 @@ std::string_view fitting(std::string_view text, std::size_t columns) {
   return text.substr(0, end);
 }
 
+std::string shortened(std::string_view text, std::size_t columns) {
+  return display_width(text) <= columns ? std::string(text)
+                                        : std::string(fitting(text, std::max<std::size_t>(columns, 1) - 1)) + "…";
+}
+
+std::size_t column_width(const std::vector<Row>& rows, std::size_t column) {
+  std::size_t widest = 0;
+  for (const Row& row : rows) {
+    widest = std::max(widest, display_width(row[column].text));
+  }
+  return widest;
+}
+
+void shorten_column(std::vector<Row>& rows, std::size_t column, std::size_t width) {
+  for (Row& row : rows) {
+    row[column].text = shortened(row[column].text, width);
+  }
+}
+
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {

@@ -13,11 +13,18 @@ std::size_t display_width(std::string_view text);
 // The start of the text, no wider than that.
 std::string_view fitting(std::string_view text, std::size_t columns);
 
+// The text, or as much of it as fits with an ellipsis at its end.
+std::string shortened(std::string_view text, std::size_t columns);
+
 struct Cell {
   std::string text;
   std::string_view color = "";  // an escape sequence; it takes no columns
 };
 using Row = std::vector<Cell>;
+
+// What the column takes.
+std::size_t column_width(const std::vector<Row>& rows, std::size_t column);
+void shorten_column(std::vector<Row>& rows, std::size_t column, std::size_t width);
 
 // Two blanks between columns, none at the end of a line.
 std::string aligned(const std::vector<Row>& rows);

@@ -228,3 +228,30 @@ load common
     [ "$stderr" = "lk: asking $LK_STORE" ]
   done
 }
+
+@test "on a terminal the table fits into its columns; a pipe gets all of it" {
+  for store in $stores; do
+    fresh_store "$store"
+    long=$(printf 'L%.0s' {1..512})
+    lk acquire --key "$long" --ttl 60 -q >token
+    lk acquire --key deploy:prod --ttl 60 --note "$(printf 'note %.0s' {1..50})" -q >token
+    for columns in 60 80 120 200; do
+      on_terminal sh -c "stty cols $columns; '$LK' status" </dev/null | tr -d '\r' >screen
+      cat screen
+      [ "$(wc -l <screen)" -eq 3 ]
+      [ "$(LC_ALL=C.UTF-8 awk -v columns=$columns 'length > columns' screen)" = '' ]
+      grep -q '^LLLLL.*… *held' screen
+      grep -q '^deplo.* held .*root\|^deplo.* held .*@' screen
+    done
+    lk status | grep -q "^$long  held"
+    lk status | grep -q 'note note note note $\|note note note note$'
+  done
+}
+
+@test "a refusal quotes no more than the start of a long note" {
+  fresh_store sqlite
+  lk acquire --key k --ttl 60 --note "$(printf 'n%.0s' {1..5000})" -q >token
+  run -75 --separate-stderr lk exec --key k -- touch ran
+  [ "${#stderr}" -lt 500 ]
+  [[ $stderr = *nnnn…\" ]]
+}
