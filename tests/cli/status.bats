@@ -236,10 +236,10 @@ load common
     lk acquire --key "$long" --ttl 60 -q >token
     lk acquire --key deploy:prod --ttl 60 --note "$(printf 'note %.0s' {1..50})" -q >token
     for columns in 60 80 120 200; do
-      on_terminal sh -c "stty cols $columns; '$LK' status" </dev/null | tr -d '\r' >screen
+      on_terminal sh -c "stty cols $columns; '$LK' status --color never" </dev/null | tr -d '\r' >screen
       cat screen
       [ "$(wc -l <screen)" -eq 3 ]
-      [ "$(LC_ALL=C.UTF-8 awk -v columns=$columns 'length > columns' screen)" = '' ]
+      [ "$(LC_ALL=C.UTF-8 wc -L <screen)" -le "$columns" ]
       grep -q '^LLLLL.*… *held' screen
       grep -q '^deplo.* held .*root\|^deplo.* held .*@' screen
     done
