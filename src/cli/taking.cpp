@@ -161,6 +161,10 @@ int Taking::run(const Call&) {
   wait.ask.ttl = ttl;
   wait.ask.max_waiting = m_max_waiting;
   wait.ask.who = parent(text_of(option_or_lock(m_note, "--note", settings, "note")));
+  // For the place in the line; a grant without a guardian is nobody's to end.
+  if (waits && store->looks_at_keepers()) {
+    wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process()};
+  }
   WaitProgress progress(report, key);
   hold::PollSleeper sleeper(clock, signals.fd(), waits ? STDOUT_FILENO : -1);
   const hold::Outcome outcome = hold::wait_for(*store, limits, clock, sleeper, progress, wait);

@@ -82,6 +82,9 @@ tl::expected<StoreUrl, std::string> StoreUrl::parse(std::string_view text) {
     return tl::make_unexpected(
         std::string("must be a path with a slash (./ first if it has a colon), sqlite:PATH or redis://HOST"));
   }
+  if (slash == std::string_view::npos) {
+    return tl::make_unexpected(std::string("must be a path with a slash, sqlite:PATH or redis://HOST"));
+  }
   // Neither of them is meant: a shell expands ~ only without quotes, and redis//host would be a file on this machine.
   if (text.substr(0, 1) == "~") {
     return tl::make_unexpected(std::string("must not begin with ~, which only an unquoted shell word expands"));
@@ -89,9 +92,6 @@ tl::expected<StoreUrl, std::string> StoreUrl::parse(std::string_view text) {
   if (lower(text.substr(0, 5)) == "redis") {
     return tl::make_unexpected(
         std::string("must be redis://HOST for a Redis server; a path that begins with redis needs ./ before it"));
-  }
-  if (slash == std::string_view::npos) {
-    return tl::make_unexpected(std::string("must be a path with a slash, sqlite:PATH or redis://HOST"));
   }
   return StoreUrl(std::string(sqlite), std::string(text));
 }

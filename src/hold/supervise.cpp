@@ -273,7 +273,7 @@ private:
     for (const Action& action : actions) {
       std::visit(Overloaded{
                      [this](const Renew&) { renew(); },
-                     [this](const Forward& forward) { tell_if_denied(m_family->forward(forward.number)); },
+                     [this](const Forward& action) { forward(action.number); },
                      [this](const Terminate&) {
                        m_page->terminated = true;
                        stop(SIGTERM);
@@ -293,6 +293,15 @@ private:
                      },
                  },
                  action);
+    }
+  }
+
+  // A command that is stopped cannot obey: like timeout(1), and unlike a plain kill, lk lets it go on.
+  void forward(int number) {
+    tell_if_denied(m_family->forward(number));
+    if ((number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT) &&
+        os::is_stopped({m_family->child(), 0})) {
+      m_family->forward(SIGCONT);
     }
   }
 

@@ -84,7 +84,9 @@ public:
         if (m_trouble->what == core::Trouble::interrupted) {
           return stop(Woke::signal);
         }
-        if (!m_queues || !m_trouble->transient()) {
+        // What may have been carried out has to be taken back before the end, too.
+        const bool no_time = m_unknown && m_end && *m_end - now <= longest_farewell;
+        if (!m_queues || !m_trouble->transient() || no_time) {
           return give_up(now);
         }
         m_progress.trouble(*m_trouble, waited(now));
@@ -137,9 +139,13 @@ private:
   Millis waited(core::Instant now) const { return std::chrono::duration_cast<Millis>(now - m_started); }
   Millis left(core::Instant now) const { return std::max(std::chrono::duration_cast<Millis>(*m_end - now), Millis(0)); }
 
-  // No verb outlives the wait.
+  // No verb outlives the wait, and a part of it is kept for taking back what was asked.
   void limit_op(core::Instant now) {
-    m_limits.op_timeout = m_end ? std::clamp(left(now), Millis(1), m_usual.op_timeout) : m_usual.op_timeout;
+    m_limits.op_timeout = m_usual.op_timeout;
+    if (m_end) {
+      const Millis for_farewell = std::min(longest_farewell, left(now) / 4);
+      m_limits.op_timeout = std::clamp(left(now) - for_farewell, Millis(1), m_usual.op_timeout);
+    }
   }
 
   // Leaves the line, and gives back what a late or lost reply granted. A pending signal must not stop this.
@@ -154,10 +160,19 @@ private:
     return Stopped{why, waited(m_clock.now())};
   }
 
+  // The deadline is kept to 50 ms.
+  Millis farewell(core::Instant now) const {
+    constexpr Millis tolerance{40};
+    if (!m_unknown) {
+      return tolerance;
+    }
+    return m_end ? std::clamp(left(now), tolerance, longest_farewell) : longest_farewell;
+  }
+
   // After trouble the trouble is reported, not "held".
   Outcome give_up(core::Instant now) {
     // A place in the line ends by itself; a grant that nobody knows of would keep others out for its whole ttl.
-    const bool taken_back = (m_unknown || m_queues) && take_back(m_unknown ? longest_farewell : Millis(50));
+    const bool taken_back = (m_unknown || m_queues) && take_back(farewell(now));
     if (m_trouble || !m_by) {
       return Failed{m_trouble.value_or(core::StoreError{core::Trouble::timed_out, "the store answered too late"}),
                     m_unknown && !taken_back,

@@ -99,6 +99,14 @@ bool certainly_gone(const core::ProcessId& process) {
   return stat && (stat->state == 'Z' || stat->state == 'X' || stat->started != process.started);
 }
 
+bool is_stopped(const core::ProcessId& process) {
+  if (process.pid <= 0 || !proc_is_ours()) {
+    return false;
+  }
+  const auto stat = read_stat(fmt::format("/proc/{}/stat", process.pid).c_str());
+  return stat && stat->state == 'T' && (process.started == 0 || stat->started == process.started);
+}
+
 std::string host_name() {
   char name[256];
   if (::gethostname(name, sizeof name) != 0) {

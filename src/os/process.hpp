@@ -20,6 +20,9 @@ std::string own_realm();
 // time. What cannot be looked at (a foreign /proc) counts as alive.
 bool certainly_gone(const core::ProcessId& process);
 
+// Whether that process of our own realm is stopped (Ctrl-Z, SIGSTOP): it does nothing until somebody lets it go on.
+bool is_stopped(const core::ProcessId& process);
+
 std::string host_name();
 // The name of the effective user, or its number.
 std::string user_name();

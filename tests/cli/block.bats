@@ -2,6 +2,7 @@
 # lk block: waiting in line, and leaving it.
 
 load common
+load guarded
 
 # A waiter in the background; its pid is in $waiter.
 start_waiter() {
@@ -222,4 +223,25 @@ start_waiter() {
     run -75 --separate-stderr lk block --key k --wait 100ms -v
     [[ $stderr == *'lk: waiting for k, 1st in line; k is held by '* ]]
   done
+}
+
+@test "a waiter that is stopped when its turn comes keeps nobody waiting, and queues again when it goes on" {
+  fresh_store sqlite
+  lk acquire --key k --ttl 600 --owner first >token
+  env --default-signal setsid "$LK" block --key k --ttl 600 --owner stopped >stopped.out 3>&- &
+  stopped=$!
+  wait_until 10 is_field k .waiting 1
+  env --default-signal setsid "$LK" block --key k --ttl 600 --owner next >next.out 3>&- &
+  next=$!
+  wait_until 10 is_field k .waiting 2
+  kill -STOP "$stopped"
+  began=$(now_ms)
+  lk release --key k --owner first
+  ends_with 0 "$next"
+  [ $(($(now_ms) - began)) -lt 5000 ]
+  kill -CONT "$stopped"
+  wait_until 10 is_field k .waiting 1
+  lk release --key k --owner next
+  ends_with 0 "$stopped"
+  [ "$(cat stopped.out)" = stopped ]
 }

@@ -119,7 +119,9 @@ TEST_CASE("a database file that is removed or replaced under a holder is a loss 
                                 "mv locks.db elsewhere.db",
                                 "cp locks.db copy.db; mv copy.db locks.db",
                                 "rm -f locks.db-wal locks.db-shm",
-                                "rm -f locks.db-wal"}) {
+                                "rm -f locks.db-wal",
+                                "truncate -s 0 locks.db locks.db-wal",
+                                ": >locks.db"}) {
     INFO(how);
     const Place place;
     Run run(place.exec({"--ttl", "1"}, stubborn));

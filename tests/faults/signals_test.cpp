@@ -98,6 +98,20 @@ TEST_CASE("a stopped command can be continued through lk") {
   finish(place, run);
 }
 
+TEST_CASE("a stopped command obeys the TERM that lk is sent") {
+  const Place place;
+  Run run(
+      place.exec({}, "trap 'echo TERM >got; exit 3' TERM; echo $$ >pid; kill -STOP $$; while :; do sleep 0.02; done"));
+  REQUIRE(wait_until([&] { return !place.read("pid").empty(); }));
+  const pid_t child = std::stoi(place.read("pid"));
+  REQUIRE(wait_until([&] {
+    return support::content_of("/proc/" + std::to_string(child) + "/stat").find(" T ") != std::string::npos;
+  }));
+  run.send(SIGTERM);
+  CHECK(run.status(std::chrono::seconds(5)) == 3);
+  CHECK(place.read("got") == "TERM\n");
+}
+
 TEST_CASE("death of the command by a signal is lk's own death by it, after the release and without a core") {
   for (const int number : {SIGTERM, SIGINT, SIGQUIT, SIGKILL, SIGSEGV, SIGABRT, SIGPIPE, SIGUSR1}) {
     INFO(number);

@@ -25,7 +25,7 @@ TEST_CASE("a plain path with a slash is SQLite's") {
                              "./locks.db",
                              "../locks.db",
                              "data/locks.db",
-                             "~/x",
+                             "./~/x",
                              "./a:b.db",
                              "/a:b/c",
                              "./redis://h",
@@ -87,6 +87,16 @@ TEST_CASE("a mistyped address never becomes a file on this machine") {
   REQUIRE_FALSE(url);
   CHECK_THAT(url.error(), ContainsSubstring("must be a path with a slash"));
   CHECK_THAT(url.error(), ContainsSubstring("sqlite:PATH"));
+}
+
+TEST_CASE("a path that looks like an address or a home folder is refused") {
+  for (const char* const text :
+       {"redis//host:6379/0", "redis.example.com/0", "Rediss/x", "~/locks.db", "~ops/locks.db"}) {
+    CAPTURE(text);
+    CHECK_FALSE(StoreUrl::parse(text));
+  }
+  CHECK(StoreUrl::parse("./redis/locks.db"));
+  CHECK(StoreUrl::parse("./~/locks.db"));
 }
 
 TEST_CASE("control characters are refused") {

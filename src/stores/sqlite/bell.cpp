@@ -79,6 +79,8 @@ Bells::Ring Bells::ring(core::AskId ask) const noexcept {
   return Ring::heard;
 }
 
+bool Bells::hangs(core::AskId ask) const noexcept { return ::access(path(ask).c_str(), F_OK) == 0; }
+
 void Bells::take_down(core::AskId ask) const noexcept { ::unlink(path(ask).c_str()); }
 
 void Bells::take_down_all() const noexcept {

@@ -24,6 +24,8 @@ public:
   Ring ring(core::AskId ask) const noexcept;
 
   // After its waiter is known to be gone.
+  // Whether somebody can still ring it.
+  bool hangs(core::AskId ask) const noexcept;
   void take_down(core::AskId ask) const noexcept;
   // After a reboot nobody listens to any of them.
   void take_down_all() const noexcept;

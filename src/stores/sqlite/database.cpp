@@ -117,6 +117,7 @@ core::Result<bool> Database::connect(Missing missing) {
     }
     // From the first read on the log and its index are there, and stay as long as anybody has the file open.
     m_files = files_now();
+    m_bytes = size_now();
   } catch (const SQLite::Exception& error) {
     StoreError told = translate(error);
     disconnect();
@@ -237,11 +238,17 @@ std::array<Database::FileId, 3> Database::files_now() const noexcept {
   return files;
 }
 
+// It never shrinks by itself.
+off_t Database::size_now() const noexcept {
+  struct stat found {};
+  return ::stat(m_path.c_str(), &found) == 0 ? found.st_size : 0;
+}
+
 // SQLite looks at the path it resolved when it opened the file; a link on the way may lead elsewhere by now.
 bool Database::moved() noexcept {
   int answer = 0;
   const auto now = files_now();
-  m_moved = now.front().inode == 0 || now != m_files ||
+  m_moved = now.front().inode == 0 || now != m_files || size_now() < m_bytes ||
             (::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
              answer != 0);
   return m_moved;

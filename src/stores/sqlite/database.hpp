@@ -32,8 +32,8 @@ public:
   // The statement for this text, prepared at its first use of this connection and reset before each further one.
   SQLite::Statement& statement(const char* text);
 
-  // Whether the path leads to another file than the one that is open, or the log or its index beside it was taken away:
-  // what is written now, nobody will see.
+  // Whether the path leads to another file than the one that is open, was cut short, or the log or its index beside it
+  // was taken away: what is written now, nobody will see.
   bool moved() noexcept;
   // The file can be read but not written by us.
   bool is_read_only() noexcept;
@@ -53,6 +53,7 @@ private:
     bool operator==(const FileId&) const = default;
   };
   std::array<FileId, 3> files_now() const noexcept;
+  off_t size_now() const noexcept;
   static int on_busy(void* self, int tries);
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
@@ -75,6 +76,7 @@ private:
   std::chrono::steady_clock::time_point m_verb_began;
   // Where the paths led to when they were opened: the file, its log, the log's index.
   std::array<FileId, 3> m_files{};
+  off_t m_bytes = 0;
   bool m_moved = false;
   bool m_interrupted = false;
   std::int64_t m_log_bytes = 0;

@@ -218,6 +218,7 @@ private:
   std::optional<HolderRow> holder(const core::Key& key, const Now& now, bool with_expired = false);
   bool is_dead(const HolderRow& row, const Now& now);
   bool is_dead(const PlaceRow& row, const Now& now);
+  bool is_stopped(const PlaceRow& row);
   bool gone(const core::ProcessId& process, const std::string& realm);
   core::Held shown(HolderRow row, const Now& now) const;
   // The first in line that is not known to be dead; those before it are dropped.
@@ -367,6 +368,10 @@ bool SqliteStore::is_dead(const HolderRow& row, const Now& now) {
   const core::Keepers& keepers = *row.keepers;
   return gone(keepers.lk, keepers.realm) && gone(*keepers.guardian, keepers.realm) &&
          gone(*keepers.child, keepers.realm);
+}
+
+bool SqliteStore::is_stopped(const PlaceRow& row) {
+  return !gone(row.lk, row.realm) && row.realm == *m_realm && !row.realm.empty() && os::is_stopped(row.lk);
 }
 
 bool SqliteStore::is_dead(const PlaceRow& row, const Now& now) {
@@ -539,10 +544,16 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
           return core::Granted{fence, true};
         }
 
-        const std::optional<PlaceRow> first = head(key, now);
+        std::optional<PlaceRow> first = head(key, now);
         const auto is_mine = [&](const PlaceRow& place) {
           return place.ask == ask.claim.ask && place.owner == ask.claim.owner;
         };
+        // Who is stopped (Ctrl-Z) when his turn comes does not keep all others waiting: he queues again when he goes
+        // on.
+        while (!current && first && !is_mine(*first) && is_stopped(*first)) {
+          drop(key, *first);
+          first = head(key, now);
+        }
         if (!current && (!first || is_mine(*first))) {
           if (first) {
             SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
@@ -623,7 +634,8 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
           } else {
             join.bind(7);
           }
-          join.bind(8, m_belled == ask.claim.ask ? 1 : 0);
+          // The bell of a place that was dropped while we were stopped is gone.
+          join.bind(8, m_belled == ask.claim.ask && bells().hangs(ask.claim.ask) ? 1 : 0);
           if (ask.keepers) {
             join.bind(9, ask.keepers->realm);
             bind_process(join, 10, ask.keepers->lk);
