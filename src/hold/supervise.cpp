@@ -26,7 +26,7 @@ namespace {
 using core::Millis;
 
 // The store learns who the child is by a renewal of its own. A command that is done sooner saves it.
-constexpr Millis soon{20};
+constexpr Millis soon{5};
 
 std::int64_t number(core::Instant time) { return time.time_since_epoch().count(); }
 

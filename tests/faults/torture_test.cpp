@@ -20,7 +20,7 @@ namespace {
 
 int rounds() {
   const char* const wanted = std::getenv("LK_ROUNDS");
-  return wanted != nullptr ? std::atoi(wanted) : 200;
+  return wanted != nullptr ? std::atoi(wanted) : 150;
 }
 
 support::Start probing(const Place& place, std::vector<std::string> options, std::vector<std::string> how) {
