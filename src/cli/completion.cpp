@@ -1,5 +1,4 @@
 // lk completion: the completion scripts, and the words of this moment that they ask for.
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <variant>

@@ -36,8 +36,7 @@ public:
   Options& operator=(const Options&) = delete;
 
   // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help, which leaves out an option
-  // without a text. Targets outlive the parsing and
-  // keep what they have where the option is not given.
+  // without a text. Targets outlive the parsing and keep what they have where the option is not given.
   void value(std::string_view names, std::string_view placeholder, std::string_view help,
              std::function<void(const std::string&)> take);
   void text(std::string_view names, std::string_view placeholder, std::string_view help,

@@ -36,7 +36,7 @@ std::vector<Action> Machine::step(const Event& event, core::Instant now) {
                    if (m_lost) {
                      return;
                    }
-                   // Stopping comes before telling, which may block on a full stderr.
+                   // Stopping comes before telling: nothing that is said may delay it.
                    if (m_on_lost == OnLost::term) {
                      actions.emplace_back(Terminate{});
                      m_state = State::stopping;
