@@ -115,7 +115,6 @@ core::Result<bool> Database::connect(Missing missing) {
     }
     // From the first read on the log and its index are there, and stay as long as anybody has the file open.
     m_files = files_now();
-    m_bytes = size_now();
   } catch (const SQLite::Exception& error) {
     StoreError told = translate(error);
     disconnect();
@@ -224,29 +223,24 @@ SQLite::Statement& Database::statement(const char* text) {
   return m_statements.emplace_back(std::make_unique<Prepared>(*m_connection, text))->statement;
 }
 
-std::array<Database::FileId, 3> Database::files_now() const noexcept {
-  std::array<FileId, 3> files{};
+Database::Files Database::files_now() const noexcept {
+  Files files;
   struct stat found {};
-  for (std::size_t i = 0; i < files.size(); ++i) {
+  for (std::size_t i = 0; i < files.ids.size(); ++i) {
     constexpr std::array<const char*, 3> endings{"", "-wal", "-shm"};
     if (::stat((m_path + endings[i]).c_str(), &found) == 0) {
-      files[i] = {found.st_dev, found.st_ino};
+      files.ids[i] = {found.st_dev, found.st_ino};
+      files.bytes = i == 0 ? found.st_size : files.bytes;
     }
   }
   return files;
 }
 
-// It never shrinks by itself.
-off_t Database::size_now() const noexcept {
-  struct stat found {};
-  return ::stat(m_path.c_str(), &found) == 0 ? found.st_size : 0;
-}
-
 // SQLite looks at the path it resolved when it opened the file; a link on the way may lead elsewhere by now.
 bool Database::moved() noexcept {
   int answer = 0;
-  const auto now = files_now();
-  m_moved = now.front().inode == 0 || now != m_files || size_now() < m_bytes ||
+  const Files now = files_now();
+  m_moved = now.ids.front().inode == 0 || now.ids != m_files.ids || now.bytes < m_files.bytes ||
             (::sqlite3_file_control(m_connection->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &answer) == SQLITE_OK &&
              answer != 0);
   return m_moved;

@@ -52,8 +52,11 @@ private:
     ino_t inode = 0;  // 0: no such file
     bool operator==(const FileId&) const = default;
   };
-  std::array<FileId, 3> files_now() const noexcept;
-  off_t size_now() const noexcept;
+  struct Files {
+    std::array<FileId, 3> ids{};  // the file, its log, the log's index
+    off_t bytes = 0;              // of the file; it never shrinks by itself
+  };
+  Files files_now() const noexcept;
   static int on_busy(void* self, int tries);
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
@@ -74,9 +77,7 @@ private:
   };
   std::vector<std::unique_ptr<Prepared>> m_statements;
   std::chrono::steady_clock::time_point m_verb_began;
-  // Where the paths led to when they were opened: the file, its log, the log's index.
-  std::array<FileId, 3> m_files{};
-  off_t m_bytes = 0;
+  Files m_files;  // where the paths led to when they were opened
   bool m_moved = false;
   bool m_interrupted = false;
   std::int64_t m_log_bytes = 0;
