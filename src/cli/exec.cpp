@@ -239,6 +239,7 @@ int Exec::run(const Call& call) {
 
   // Before the grant: from then on there is somebody to give it back, whatever happens to lk.
   hold::SharedPage page;
+  page->ttl = ttl.count();
   std::optional<hold::Guardian> guardian;
   store->rest();
   guardian.emplace(page, clock, open_again, claim);

@@ -81,21 +81,25 @@ os::Fd receive_fd(int channel) noexcept {
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  if (::recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) > 0) {
+  do {
+    message.msg_controllen = space.size();
+    if (::recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0) {
+      break;
+    }
     if (const cmsghdr* const header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
       std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     }
-  }
+  } while (fd < 0);
   return os::Fd(fd);
 }
 
 class Life {
 public:
-  Life(Page& page, const core::Clock& clock, const OpenStore& open_store, const core::Claim& claim, os::Fd lk,
-       os::Fd channel)
+  Life(Page& page, const core::Clock& clock, core::Instant looks_at, const OpenStore& open_store,
+       const core::Claim& claim, os::Fd lk, os::Fd channel)
       : m_page(page),
         m_clock(clock),
+        m_looks_at(looks_at),
         m_open_store(open_store),
         m_claim(claim),
         m_lk(std::move(lk)),
@@ -130,28 +134,31 @@ private:
 
   // A child whose pidfd has not come is found by the pid that it wrote before its first instruction.
   void find_family() {
-    adopt(receive_fd(m_channel.get()));
+    if (!m_family) {
+      adopt(receive_fd(m_channel.get()));
+    }
     if (const pid_t child = m_page.child; !m_family && child != 0 && !m_page.child_ended) {
       adopt(open_pidfd(child));
     }
   }
 
   // Until lk is gone. At the deadline lk may be stopped, or hang in a store that does not answer: then the KILL is
-  // ours.
+  // ours. It sleeps through a short command: each time it is woken costs lk 50 us.
   void watch_lk() {
+    m_timer.set(m_looks_at - m_clock.now());
     while (true) {
-      std::array<pollfd, 3> watched{
-          {{m_lk.get(), POLLIN, 0}, {m_family ? -1 : m_channel.get(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}}};
-      if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
+      std::array<pollfd, 3> watched{{{m_lk.get(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}, {m_channel.get(), POLLIN, 0}}};
+      const bool waits_for_a_deadline = m_page.deadline == 0 && m_clock.now() >= m_looks_at;
+      if (::poll(watched.data(), waits_for_a_deadline ? 3 : 2, -1) < 0 && errno != EINTR) {
         return;
       }
       if (watched[0].revents != 0) {
         return;
       }
-      if (watched[1].revents != 0) {
-        adopt(receive_fd(m_channel.get()));
-      }
       if (m_page.deadline == 0 || !m_page.kills_at_deadline) {
+        if (m_clock.now() >= m_looks_at) {
+          m_timer.stop();
+        }
         continue;
       }
       const core::BootTime::duration left = deadline() - m_clock.now();
@@ -224,6 +231,7 @@ private:
 
   Page& m_page;
   const core::Clock& m_clock;
+  core::Instant m_looks_at;
   const OpenStore& m_open_store;
   const core::Claim& m_claim;
   os::Fd m_lk;
@@ -245,7 +253,8 @@ SharedPage::SharedPage() {
 SharedPage::~SharedPage() { ::munmap(m_page, sizeof(Page)); }
 
 Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenStore& open_store,
-                   const core::Claim& claim) {
+                   const core::Claim& claim)
+    : m_clock(clock), m_looks_at(clock.now() + (page->deadline == 0 ? Millis(page->ttl.load()) / 2 : Millis(0))) {
   std::array<int, 2> pair{};
   const pid_t lk_pid = ::getpid();
   os::Fd lk = open_pidfd(lk_pid);
@@ -272,7 +281,7 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
     keep_only(lk, channel);
     if (::chdir("/") == 0) {
       try {
-        Life(*page, clock, open_store, claim, std::move(lk), std::move(channel)).live();
+        Life(*page, clock, m_looks_at, open_store, claim, std::move(lk), std::move(channel)).live();
       } catch (...) {
         ::_exit(1);
       }
@@ -303,7 +312,11 @@ Guardian::~Guardian() {
   }
 }
 
+// In this order: should lk be stopped between the page and the clock, it comes too late by the clock and sends.
 void Guardian::watch_deadline() noexcept {
+  if (m_clock.now() < m_looks_at) {
+    return;
+  }
   const char byte = 0;
   ::send(m_channel.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

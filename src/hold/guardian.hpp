@@ -21,7 +21,7 @@ struct Page {
   std::atomic<std::int64_t> deadline{0};        // boot clock, µs; 0: none yet
   std::atomic<std::int64_t> min_hold_until{0};  // boot clock, µs; 0: none
   std::atomic<std::int64_t> kill_after{0};      // ms
-  std::atomic<std::int64_t> ttl{0};             // ms
+  std::atomic<std::int64_t> ttl{0};             // ms; set before a guardian is made
   std::atomic<bool> kills_at_deadline{true};    // not with --on-lost warn
   std::atomic<bool> own_group{false};
   std::atomic<pid_t> child{0};            // written by the child itself, before it executes anything
@@ -72,6 +72,10 @@ public:
   void reaped() noexcept { m_pid = 0; }
 
 private:
+  const core::Clock& m_clock;
+  // Half a ttl after its birth, so before any deadline of a lock that was asked for since, the guardian looks for one
+  // in the page. What comes later must wake it.
+  core::Instant m_looks_at;
   pid_t m_pid = 0;
   core::ProcessId m_process;
   os::Fd m_channel;

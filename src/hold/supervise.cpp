@@ -72,7 +72,6 @@ public:
 
   Ended run() {
     m_page->kill_after = m_duty.terms.kill_after.count();
-    m_page->ttl = m_duty.terms.ttl.count();
     m_page->kills_at_deadline = m_duty.on_lost != OnLost::warn;
     m_page->own_group = m_command.own_group;
     if (m_duty.min_hold > Millis(0)) {

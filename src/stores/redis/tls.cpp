@@ -25,6 +25,7 @@
 
 #include "core/text.hpp"
 #include "stores/redis/errors.hpp"
+#include "stores/redis/openssl_start.hpp"
 
 namespace stores::redis {
 
@@ -303,6 +304,7 @@ Tls::Tls(std::unique_ptr<State> state) : m_state(std::move(state)) {}
 Tls::~Tls() = default;
 
 core::Result<std::unique_ptr<Tls>> Tls::open(const Address& address, int socket) {
+  let_openssl_ask_the_processor();
   ::ERR_clear_error();
   const auto broken = [&] {
     return tl::unexpected(StoreError{Trouble::misconfigured, fmt::format("cannot prepare TLS: {}", last_reason())});

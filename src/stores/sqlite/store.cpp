@@ -223,11 +223,12 @@ private:
   core::Held shown(HolderRow row, const Now& now) const;
   // The first in line that is not known to be dead; those before it are dropped.
   std::optional<PlaceRow> head(const core::Key& key, const Now& now);
-  void drop(const core::Key& key, const PlaceRow& place);
+  void drop(const core::Key& key, std::int64_t number);
   void remove_holder(const core::Key& key);
   core::Fence grant(const core::Ask& ask, const Now& now);
   void sweep_and_mark(core::Fence fence, const Now& now);
   void set_end(const core::Key& key, const Now& now, Millis after);
+  bool has_place(const core::Claim& claim, std::int64_t number);
   bool leave_line(const core::Claim& claim, const Now& now);
   static std::optional<core::AskId> belled(const std::optional<PlaceRow>& place) {
     return place && place->bell ? std::optional(place->ask) : std::nullopt;
@@ -416,14 +417,27 @@ void SqliteStore::remove_holder(const core::Key& key) {
   remove.exec();
 }
 
-void SqliteStore::drop(const core::Key& key, const PlaceRow& place) {
-  SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
+void SqliteStore::drop(const core::Key& key, std::int64_t number) {
+  SQLite::Statement& remove =
+      m_database.statement("DELETE FROM place WHERE key = ? AND number = ? RETURNING bell, ask");
   remove.bind(1, key.text());
-  remove.bind(2, place.number);
-  remove.exec();
-  if (place.bell) {
-    bells().take_down(place.ask);
+  remove.bind(2, number);
+  if (remove.executeStep() && remove.getColumn(0).getInt() != 0) {
+    bells().take_down(unsigned_ask(remove.getColumn(1).getInt64()));
   }
+  remove.reset();
+}
+
+bool SqliteStore::has_place(const core::Claim& claim, std::int64_t number) {
+  SQLite::Statement& query =
+      m_database.statement("SELECT 1 FROM place WHERE key = ? AND number = ? AND ask = ? AND owner = ?");
+  query.bind(1, claim.key.text());
+  query.bind(2, number);
+  query.bind(3, signed_ask(claim.ask));
+  query.bind(4, claim.owner.bytes());
+  const bool found = query.executeStep();
+  query.reset();
+  return found;
 }
 
 std::optional<PlaceRow> SqliteStore::head(const core::Key& key, const Now& now) {
@@ -440,7 +454,7 @@ std::optional<PlaceRow> SqliteStore::head(const core::Key& key, const Now& now) 
     if (!is_dead(first, now)) {
       return first;
     }
-    drop(key, first);
+    drop(key, first.number);
   }
 }
 
@@ -551,7 +565,7 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
         // Who is stopped (Ctrl-Z) when his turn comes does not keep all others waiting: he queues again when he goes
         // on.
         while (!current && first && !is_mine(*first) && is_stopped(*first)) {
-          drop(key, *first);
+          drop(key, first->number);
           first = head(key, now);
         }
         if (!current && (!first || is_mine(*first))) {
@@ -578,26 +592,24 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
         // Where am I, and who before me let his place lapse?
         std::size_t ahead = 0;
         std::optional<std::int64_t> mine;
-        std::vector<PlaceRow> lapsed;
-        {
-          static const std::string text =
-              fmt::format("SELECT {} FROM place WHERE key = ? ORDER BY number", place_columns);
-          SQLite::Statement& query = m_database.statement(text.c_str());
-          query.bind(1, key.text());
-          while (!mine && query.executeStep()) {
-            const core::AskId its_ask = unsigned_ask(query.getColumn(2).getInt64());
-            if (instant(query.getColumn(3).getInt64()) <= now.boot) {
-              lapsed.push_back(read_place(query));
-            } else if (its_ask == ask.claim.ask && query.getColumn(1).getString() == ask.claim.owner.bytes()) {
-              mine = query.getColumn(0).getInt64();
-            } else {
-              ++ahead;
-            }
+        std::vector<std::int64_t> lapsed;
+        SQLite::Statement& line = m_database.statement(
+            "SELECT number, lapses, ask = ?2 FROM place INDEXED BY line WHERE key = ?1 ORDER BY number");
+        line.bind(1, key.text());
+        line.bind(2, signed_ask(ask.claim.ask));
+        while (!mine && line.executeStep()) {
+          const std::int64_t number = line.getColumn(0).getInt64();
+          if (instant(line.getColumn(1).getInt64()) <= now.boot) {
+            lapsed.push_back(number);
+          } else if (line.getColumn(2).getInt() != 0 && has_place(ask.claim, number)) {
+            mine = number;
+          } else {
+            ++ahead;
           }
-          query.reset();
         }
-        for (const PlaceRow& place : lapsed) {
-          drop(key, place);
+        line.reset();
+        for (const std::int64_t number : lapsed) {
+          drop(key, number);
         }
 
         if (!mine && (ask.patience <= Millis(0) || (ask.max_waiting && ahead >= *ask.max_waiting))) {
@@ -668,23 +680,27 @@ std::optional<core::Answer> SqliteStore::still_queued(const core::Ask& ask) {
         }
         // Two hundred waiters do this every few seconds: what can be counted inside SQLite is.
         SQLite::Statement& mine =
-            m_database.statement("SELECT number, lapses FROM place WHERE key = ? AND ask = ? AND owner = ? LIMIT 1");
+            m_database.statement("SELECT number, lapses FROM place INDEXED BY line WHERE key = ? AND ask = ? LIMIT 1");
         mine.bind(1, ask.claim.key.text());
         mine.bind(2, signed_ask(ask.claim.ask));
-        mine.bind(3, ask.claim.owner.bytes());
-        // Half the patience is left for the next ask to come late.
-        if (!mine.executeStep() || instant(mine.getColumn(1).getInt64()) - now.boot < ask.patience / 2) {
+        if (!mine.executeStep()) {
           mine.reset();
           return std::nullopt;
         }
-        SQLite::Statement& before =
-            m_database.statement("SELECT count(*), min(lapses) FROM place WHERE key = ? AND number < ?");
+        const std::int64_t number = mine.getColumn(0).getInt64();
+        const core::Instant lapses = instant(mine.getColumn(1).getInt64());
+        mine.reset();
+        // Half the patience is left for the next ask to come late.
+        if (lapses - now.boot < ask.patience / 2 || !has_place(ask.claim, number)) {
+          return std::nullopt;
+        }
+        SQLite::Statement& before = m_database.statement(
+            "SELECT count(*), min(lapses) FROM place INDEXED BY line WHERE key = ? AND number < ?");
         before.bind(1, ask.claim.key.text());
-        before.bind(2, static_cast<std::int64_t>(mine.getColumn(0).getInt64()));
+        before.bind(2, number);
         before.executeStep();
         const auto ahead = static_cast<std::size_t>(before.getColumn(0).getInt64());
         const bool lapsed = ahead > 0 && instant(before.getColumn(1).getInt64()) <= now.boot;
-        mine.reset();
         before.reset();
         if (lapsed) {
           return std::nullopt;
@@ -865,7 +881,7 @@ std::optional<core::AskId> SqliteStore::head_without(const core::Key& key, core:
       Database::Missing::leave, std::nullopt, [&](const Now& now) -> std::optional<core::AskId> {
         std::optional<PlaceRow> first = head(key, now);
         if (first && first->ask == deaf) {
-          drop(key, *first);
+          drop(key, first->number);
           first = head(key, now);
         }
         return belled(first);
