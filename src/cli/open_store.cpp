@@ -1,7 +1,6 @@
 // Store addresses: the default one, absolute paths, passwords blanked in argv.
 #include "cli/open_store.hpp"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +15,7 @@
 
 #include "cli/ending.hpp"
 #include "cli/environment.hpp"
+#include "os/account.hpp"
 #include "stores/registry.hpp"
 
 namespace cli {
@@ -28,13 +28,13 @@ std::string home() {
   if (const auto value = variable("HOME"); value && !value->empty()) {
     return *value;
   }
-  const passwd* const entry = ::getpwuid(::geteuid());
-  if (entry == nullptr || entry->pw_dir == nullptr || *entry->pw_dir == '\0') {
+  auto account = os::local_account(::geteuid());
+  if (!account || account->home.empty()) {
     throw configuration_error(fmt::format(
         "no place for the default store: HOME is not set and user {} has no home; give one with --store or LK_STORE",
         ::geteuid()));
   }
-  return entry->pw_dir;
+  return std::move(account->home);
 }
 
 std::string default_path() {

@@ -1,7 +1,6 @@
 // /proc/PID/stat and the namespaces that make its numbers comparable.
 #include "os/process.hpp"
 
-#include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +10,11 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "os/account.hpp"
 #include "os/small_file.hpp"
 
 namespace os {
@@ -129,8 +130,8 @@ std::string user_name() {
       return name;
     }
   }
-  const passwd* const entry = ::getpwuid(uid);
-  return entry != nullptr ? std::string(entry->pw_name) : fmt::format("uid {}", uid);
+  auto account = local_account(uid);
+  return account ? std::move(account->name) : fmt::format("uid {}", uid);
 }
 
 }  // namespace os

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +42,7 @@
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
 #include "support/run_lk.hpp"
+#include "support/temp_folder.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using core::Limits;
@@ -60,29 +63,23 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
   using Function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto real = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   const std::string_view name = host == nullptr ? "" : host;
-  if ((hints->ai_flags & AI_NUMERICHOST) == 0) {
-    if (name == "hangs.test") {
-      while (true) {
-        ::pause();
-      }
+  if (name == "hangs.test") {
+    while (true) {
+      ::pause();
     }
-    if (name == "unknown.test") {
-      return EAI_NONAME;
-    }
-    if (name == "broken.test") {
-      errno = EMFILE;
-      return EAI_SYSTEM;
-    }
-    if (name == "crashes.test") {
-      ::_exit(3);
-    }
-    if (name == "two.test") {
-      addrinfo* second = nullptr;
-      const int code = real("127.0.0.2", service, hints, found);
-      const int other = real("127.0.0.1", service, hints, &second);
-      (*found)->ai_next = second;
-      return code != 0 ? code : other;
-    }
+  }
+  if (name == "unknown.test") {
+    return EAI_NONAME;
+  }
+  if (name == "crashes.test") {
+    ::_exit(3);
+  }
+  if (name == "two.test") {
+    addrinfo* second = nullptr;
+    const int code = real("127.0.0.2", service, hints, found);
+    const int other = real("127.0.0.1", service, hints, &second);
+    (*found)->ai_next = second;
+    return code != 0 ? code : other;
   }
   return real(host, service, hints, found);
 }
@@ -90,6 +87,42 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Who answers for the hosts under .test: a getent of ours, or the C library above where there is no getent.
+class NameService {
+public:
+  enum class Kind { getent, c_library };
+
+  explicit NameService(Kind kind) : m_path(std::getenv("PATH")) {
+    if (kind == Kind::getent) {
+      std::ofstream(m_folder.path() / "getent") << R"(#!/bin/sh
+case "$1 $2" in
+  "ahosts hangs.test") exec /bin/sleep 1000 ;;
+  "ahosts crashes.test") kill -SEGV $$ ;;
+  "ahosts two.test")
+    echo "127.0.0.2       STREAM two.test"
+    echo "127.0.0.2       DGRAM"
+    echo "127.0.0.2       RAW"
+    echo "127.0.0.1       STREAM"
+    echo "127.0.0.1       DGRAM"
+    ;;
+  *) exit 2 ;;
+esac
+)";
+      std::filesystem::permissions(m_folder.path() / "getent", std::filesystem::perms::owner_all);
+    }
+    ::setenv("PATH", m_folder.path().c_str(), 1);
+  }
+  ~NameService() { ::setenv("PATH", m_path.c_str(), 1); }
+  NameService(const NameService&) = delete;
+  NameService& operator=(const NameService&) = delete;
+
+private:
+  const std::string m_path;
+  const support::TempFolder m_folder;
+};
+
+NameService::Kind either() { return GENERATE(NameService::Kind::getent, NameService::Kind::c_library); }
 
 // A loaded machine may be this late; a missing deadline is not.
 constexpr Millis slack{1500};
@@ -865,6 +898,7 @@ TEST_CASE("redis wire: whoever wants control back gets it at once, wherever a ca
                                       "redis://hangs.test?connect_timeout=20s"};
   const std::string url = urls.at(GENERATE(range<std::size_t>(0, 5)));
   CAPTURE(url);
+  const NameService names(NameService::Kind::getent);
   Wire wire(address_of(url), &limits);
   bell.ring();
   const Stopwatch watch;
@@ -960,6 +994,7 @@ TEST_CASE("redis wire: localhost is either loopback address, IPv6 in brackets wo
 
 TEST_CASE("redis wire: a name with a dead address still leads to the living one") {
   const RedisServer server({.tcp = true, .arguments = {"--bind", "127.0.0.1"}});
+  const NameService names(either());
   const std::string url = server.tcp_url("two.test") + "?connect_timeout=4s";
   SECTION("nothing listens at it") { CHECK(answers_at(url)); }
   SECTION("it does not answer, and is given up after its share of the time") {
@@ -973,16 +1008,29 @@ TEST_CASE("redis wire: a name with a dead address still leads to the living one"
 }
 
 TEST_CASE("redis wire: a host that no name service knows") {
+  const NameService names(either());
   const StoreError unknown = trouble_at("redis://unknown.test");
   CHECK(unknown.what == Trouble::unreachable);
   CHECK_THAT(unknown.detail, ContainsSubstring("host unknown.test") && ContainsSubstring("not known"));
-  CHECK_THAT(trouble_at("redis://broken.test").detail, ContainsSubstring("Too many open files"));
   CHECK(trouble_at("redis://crashes.test").what == Trouble::unreachable);
+  CHECK(trouble_at("redis://-help.test").what == Trouble::unreachable);
   CHECK_THAT(trouble_at("redis://[fe80::1%25nowhere]").detail, ContainsSubstring("fe80::1%nowhere"));
+}
+
+TEST_CASE("redis wire: a host whose name cannot be asked for, as no file can be opened") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const StoreError error = trouble_at("redis://broken.test");
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(error.what == Trouble::unreachable);
+  CHECK_THAT(error.detail, ContainsSubstring("host broken.test") && ContainsSubstring("Too many open files"));
 }
 
 TEST_CASE(
     "redis wire: a name service that does not answer costs one connect_timeout, and leaves no process and no signal") {
+  const NameService names(either());
   sigset_t child;
   sigset_t before;
   sigemptyset(&child);
@@ -1007,6 +1055,7 @@ TEST_CASE(
 }
 
 TEST_CASE("redis wire: the process that asks the name service dies with us and holds nothing of ours") {
+  const NameService names(either());
   std::array<int, 2> pipe{};
   REQUIRE(::pipe(pipe.data()) == 0);
   const os::Fd reader(pipe[0]);
@@ -1032,9 +1081,11 @@ TEST_CASE("redis wire: the process that asks the name service dies with us and h
   };
   CHECK(wait_until([&] { return !holds(writer) && !holds(copy); }));
   CHECK(support::process_runs(helper));
+  const std::string asked = support::content_of(fmt::format("/proc/{0}/task/{0}/children", helper));
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   CHECK(wait_until([&] { return !support::process_runs(helper); }));
+  CHECK((asked.empty() || wait_until([&] { return !support::process_runs(static_cast<pid_t>(std::stol(asked))); })));
 }
 
 // --- Connections that end -------------------------------------------------------------------------------------------

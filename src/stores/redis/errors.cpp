@@ -1,8 +1,6 @@
 // Sentences and kinds of trouble.
 #include "stores/redis/errors.hpp"
 
-#include <netdb.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -219,8 +217,8 @@ StoreError cannot_connect(int error, const Address& address) {
   }
 }
 
-StoreError cannot_find(int code, int error, const Address& address) {
-  const char* const why = code == EAI_SYSTEM ? std::strerror(error) : ::gai_strerror(code);
+StoreError cannot_find(int error, const Address& address) {
+  const char* const why = error != 0 ? std::strerror(error) : "the name is not known, or no name server answers";
   return {Trouble::unreachable,
           fmt::format(
               "cannot find the address of the host {} for {}: {}", core::escaped(address.host), address.server(), why)};

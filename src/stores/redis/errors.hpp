@@ -19,8 +19,8 @@ bool turns_away(std::string_view error);
 // `error` is an errno of connect(2) or socket(2).
 core::StoreError cannot_connect(int error, const Address& address);
 
-// `code` and, for EAI_SYSTEM, `error` as getaddrinfo(3) gives them.
-core::StoreError cannot_find(int code, int error, const Address& address);
+// `error` is what kept lk from asking (errno), or 0: it asked, and got no address.
+core::StoreError cannot_find(int error, const Address& address);
 
 // What another program may have said, fit for a sentence: escaped, and cut where it is long.
 std::string quotation(std::string_view words);

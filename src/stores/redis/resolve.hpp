@@ -23,15 +23,15 @@ struct Endpoint {
 };
 
 struct LookupFailure {
-  enum class Why { late, interrupted, answered } why;
-  int code = 0;   // answered: what getaddrinfo(3) said
-  int error = 0;  // answered with EAI_SYSTEM: errno
+  enum class Why { late, interrupted, unknown, system } why;
+  int error = 0;  // system: errno
 };
 
 // At least one, in the order in which they are worth trying. Numeric hosts and "localhost" (RFC 6761: always the
-// loopback) are answered at once. The name service is asked by a process of its own, because getaddrinfo(3) knows no
-// deadline, and a thread that hangs in it would hang a later fork's child too. That process raises no SIGCHLD, is seen
-// by no wait(2) of others, and is gone on return.
+// loopback) are answered at once. For others getent(1) is run, or where there is none our own libc asked, in a process
+// of its own: getaddrinfo(3) knows no deadline, a thread that hangs in it would hang a later fork's child too, and a
+// statically linked program cannot load the modules of the system's name service. That process raises no SIGCHLD, is
+// seen by no wait(2) of others, and is gone on return.
 tl::expected<std::vector<Endpoint>, LookupFailure> resolve(const Address& address, core::Instant until,
                                                            int interrupt_fd);
 

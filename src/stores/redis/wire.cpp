@@ -1,7 +1,6 @@
 // Connecting, the handshake, and one command at a time.
 #include "stores/redis/wire.hpp"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -442,10 +441,11 @@ struct Wire::State {
                           core::escaped(address.host),
                           address.server(),
                           span(verb_began, until)));
-        case LookupFailure::Why::answered:
+        case LookupFailure::Why::unknown:
+        case LookupFailure::Why::system:
           break;
       }
-      return fail(cannot_find(endpoints.error().code, endpoints.error().error, address));
+      return fail(cannot_find(endpoints.error().error, address));
     }
     Failure telling;
     for (std::size_t i = 0; i < endpoints->size(); ++i) {
