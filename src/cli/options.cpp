@@ -1,14 +1,12 @@
-// The only file that knows CLI11. It binds names to values; which word is a name and which a value is decided here,
-// because CLI11 takes `--owner --help` and `--key=` for something else than what was meant.
+// Which word is a name and which a value. Written here, as the libraries that do this take `--owner --help`, `--key=`
+// or an abbreviation for something else than what was meant, and make a table of all options cost 0.15 ms at every
+// start.
 #include "cli/options.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
 #include "cli/nearest.hpp"
@@ -17,11 +15,6 @@
 namespace cli {
 
 namespace {
-
-bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
-
-// As the user would write it: the long name, which every option has.
-std::string name_of(const CLI::Option& option) { return "--" + option.get_lnames().front(); }
 
 std::vector<std::string> split(std::string_view words) {
   std::vector<std::string> list;
@@ -45,104 +38,63 @@ std::string one_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-struct Options::Parser {
-  struct Line {
-    std::string left;
-    std::string right;
-  };
+struct Options::Option {
+  std::string_view name;  // with its dashes, as all messages have it
+  char letter = 0;
+  bool* flag = nullptr;  // where it takes no value
+  bool repeatable = false;
+  std::function<void(const std::string&)> take;
 
-  CLI::App app;
-  std::vector<Line> lines;
-  std::vector<std::string>* words = nullptr;
-  bool help = false;
-  std::vector<const CLI::Option*> seen;
-  std::vector<std::pair<const CLI::Option*, std::vector<std::string>*>> repeatable;  // not for CLI11
-  std::vector<std::string> for_cli11;  // each option by its long name, each value as a word of its own
-
-  void add_line(std::string_view names, std::string_view placeholder, std::string_view text) {
-    if (text.empty()) {
-      return;
-    }
-    std::string left(names);
-    if (const auto comma = left.find(','); comma != std::string::npos) {
-      left.insert(comma + 1, " ");
-    }
-    if (!placeholder.empty()) {
-      left += fmt::format(" {}", placeholder);
-    }
-    lines.push_back({std::move(left), std::string(text)});
-  }
-
-  bool is_name(const std::string& word) const {
-    return word.size() > 1 && word[0] == '-' && word != "--" && app.get_option_no_throw(word) != nullptr;
-  }
-
-  CLI::Option& find(const std::string& name) const {
-    // CLI11 would also find "ttl" or an empty name.
-    if (name.size() > 1 && name[0] == '-' && name != "--") {
-      if (auto* const option = app.get_option_no_throw(name); option != nullptr && option->check_name(name)) {
-        return *const_cast<CLI::Option*>(option);
-      }
-    }
-    std::vector<std::string> names;
-    for (const CLI::Option* const option : app.get_options()) {
-      names.push_back(name_of(*option));
-    }
-    throw usage_error(fmt::format("unknown option {}{}",
-                                  core::escaped(name),
-                                  did_you_mean(name, std::vector<std::string_view>(names.begin(), names.end()))));
-  }
-
-  void take_flag(const CLI::Option& option) {
-    if (option.check_name("--help")) {
-      help = true;
-    }
-    if (std::find(seen.begin(), seen.end(), &option) == seen.end()) {
-      seen.push_back(&option);
-      for_cli11.push_back(name_of(option));
-    }
-  }
-
-  void take_value(const CLI::Option& option, std::string value) {
-    for (const auto& [repeated, target] : repeatable) {
-      if (repeated == &option) {
-        target->push_back(std::move(value));
-        return;
-      }
-    }
-    if (std::find(seen.begin(), seen.end(), &option) != seen.end()) {
-      throw usage_error(fmt::format("{} is given twice", name_of(option)));
-    }
-    seen.push_back(&option);
-    for_cli11.push_back(name_of(option));
-    for_cli11.push_back(std::move(value));
-  }
-
-  void take_word(const std::string& word) {
-    if (words == nullptr) {
-      const bool wants_key = app.get_option_no_throw("--key") != nullptr;
-      throw UnexpectedWord(
-          word,
-          fmt::format("unexpected word '{}'{}", core::escaped(word), wants_key ? ": the key is given with --key" : ""));
-    }
-    words->push_back(word);
-  }
+  bool is_flag() const noexcept { return flag != nullptr; }
 };
 
-Options::Options() : m_parser(std::make_unique<Parser>()) {
-  m_parser->app.set_help_flag();
-  m_parser->app.add_flag("-h,--help");
+Options::Options() {
+  m_options.reserve(24);
+  declare("-h,--help").flag = &m_help;
 }
 
 Options::~Options() = default;
 
+Options::Option& Options::declare(std::string_view names) {
+  Option option;
+  if (names.size() > 3 && names[2] == ',') {
+    option.letter = names[1];
+    names.remove_prefix(3);
+  }
+  option.name = names;
+  return m_options.emplace_back(std::move(option));
+}
+
+void Options::add_line(std::string_view names, std::string_view placeholder, std::string_view text) {
+  if (!text.empty()) {
+    m_lines.push_back({names, placeholder, text});
+  }
+}
+
+const Options::Option* Options::find(std::string_view name) const noexcept {
+  for (const Option& option : m_options) {
+    if (name == option.name || (name.size() == 2 && name[0] == '-' && name[1] == option.letter)) {
+      return &option;
+    }
+  }
+  return nullptr;
+}
+
+const Options::Option& Options::find_or_throw(std::string_view name) const {
+  if (const Option* const option = find(name)) {
+    return *option;
+  }
+  std::vector<std::string_view> names;
+  for (const Option& option : m_options) {
+    names.push_back(option.name);
+  }
+  throw usage_error(fmt::format("unknown option {}{}", core::escaped(name), did_you_mean(name, names)));
+}
+
 void Options::value(std::string_view names, std::string_view placeholder, std::string_view help,
                     std::function<void(const std::string&)> take) {
-  m_parser->add_line(names, placeholder, help);
-  m_parser->app.add_option(std::string(names), [take = std::move(take)](const CLI::results_t& results) {
-    take(results.front());
-    return true;
-  });
+  add_line(names, placeholder, help);
+  declare(names).take = std::move(take);
 }
 
 void Options::text(std::string_view names, std::string_view placeholder, std::string_view help,
@@ -152,8 +104,8 @@ void Options::text(std::string_view names, std::string_view placeholder, std::st
 
 void Options::texts(std::string_view names, std::string_view placeholder, std::string_view help,
                     std::vector<std::string>& target) {
-  m_parser->add_line(names, placeholder, help);
-  m_parser->repeatable.emplace_back(m_parser->app.add_option(std::string(names)), &target);
+  value(names, placeholder, help, [&target](const std::string& text) { target.push_back(text); });
+  m_options.back().repeatable = true;
 }
 
 void Options::duration(std::string_view names, std::string_view help, core::Millis shortest,
@@ -183,90 +135,111 @@ void Options::choice(std::string_view names, std::string_view placeholder, std::
 }
 
 void Options::flag(std::string_view names, std::string_view help, bool& target) {
-  m_parser->add_line(names, "", help);
-  m_parser->app.add_flag(std::string(names), target);
+  add_line(names, "", help);
+  declare(names).flag = &target;
 }
 
 void Options::words(std::string_view placeholder, std::string_view help, std::vector<std::string>& target) {
-  m_parser->add_line(placeholder, "", help);
-  m_parser->words = &target;
+  add_line(placeholder, "", help);
+  m_words = &target;
 }
 
 void Options::parse(const std::vector<std::string>& words) {
-  Parser& parser = *m_parser;
-  for (std::size_t i = 0; i < words.size() && !parser.help; ++i) {
+  // Taken once all names are known to be right: a wrong name is told before a wrong value.
+  std::vector<std::pair<const Option*, std::string>> values;
+  const auto take_value = [&](const Option& option, std::string value) {
+    const auto is_same = [&](const auto& earlier) { return earlier.first == &option; };
+    if (!option.repeatable && std::any_of(values.begin(), values.end(), is_same)) {
+      throw usage_error(fmt::format("{} is given twice", option.name));
+    }
+    values.emplace_back(&option, std::move(value));
+  };
+  for (std::size_t i = 0; i < words.size() && !m_help; ++i) {
     const std::string& word = words[i];
-    const auto next = [&](const CLI::Option& option) -> const std::string& {
+    const auto next = [&](const Option& option) -> const std::string& {
       if (i + 1 == words.size()) {
-        throw usage_error(fmt::format("{} needs a value", name_of(option)));
+        throw usage_error(fmt::format("{} needs a value", option.name));
       }
       // `--key $key --nested` with an empty variable.
       const std::string& value = words[++i];
-      if (parser.is_name(value)) {
+      if (find(value) != nullptr) {
         throw usage_error(
             fmt::format("{} needs a value, and {} is an option: is a variable unset? ({}={} if it is meant)",
-                        name_of(option),
+                        option.name,
                         value,
-                        name_of(option),
+                        option.name,
                         value));
       }
       return value;
     };
     if (word.size() < 2 || word[0] != '-') {
-      parser.take_word(word);
+      take_word(word);
     } else if (word[1] == '-') {
       const std::size_t equals = word.find('=');
-      const CLI::Option& option = parser.find(word.substr(0, equals));
-      if (!is_flag(option)) {
-        parser.take_value(option, equals == std::string::npos ? next(option) : word.substr(equals + 1));
+      const Option& option = find_or_throw(std::string_view(word).substr(0, equals));
+      if (!option.is_flag()) {
+        take_value(option, equals == std::string::npos ? next(option) : word.substr(equals + 1));
       } else if (equals == std::string::npos) {
-        parser.take_flag(option);
+        *option.flag = true;
       } else {
-        throw usage_error(fmt::format("{} takes no value", name_of(option)));
+        throw usage_error(fmt::format("{} takes no value", option.name));
       }
     } else {
       // "-qv" is two flags, "-E0" an option and its value.
       for (std::size_t letter = 1; letter < word.size(); ++letter) {
-        const CLI::Option& option = parser.find(std::string{'-', word[letter]});
-        if (!is_flag(option)) {
-          parser.take_value(option, letter + 1 == word.size() ? next(option) : word.substr(letter + 1));
+        const Option& option = find_or_throw(std::string{'-', word[letter]});
+        if (!option.is_flag()) {
+          take_value(option, letter + 1 == word.size() ? next(option) : word.substr(letter + 1));
           break;
         }
-        parser.take_flag(option);
+        *option.flag = true;
       }
     }
   }
-  if (parser.help) {
+  if (m_help) {
     return;
   }
-  try {
-    std::vector<std::string> last_first(parser.for_cli11.rbegin(), parser.for_cli11.rend());
-    parser.app.parse(std::move(last_first));
-  } catch (const CLI::Error& error) {
-    throw usage_error(core::escaped(error.what()));
+  for (const auto& [option, value] : values) {
+    option->take(value);
   }
 }
 
-void Options::take_word(const std::string& word) { m_parser->take_word(word); }
-
-bool Options::help_asked() const noexcept { return m_parser->help; }
+void Options::take_word(const std::string& word) {
+  if (m_words == nullptr) {
+    throw UnexpectedWord(word,
+                         fmt::format("unexpected word '{}'{}",
+                                     core::escaped(word),
+                                     find("--key") != nullptr ? ": the key is given with --key" : ""));
+  }
+  m_words->push_back(word);
+}
 
 bool Options::takes_next(const std::string& word) const {
-  const bool has_value = word.substr(0, 2) == "--" ? word.find('=') != std::string::npos : word.size() > 2;
-  const std::string name = word.substr(0, 2) == "--" ? word.substr(0, word.find('=')) : word.substr(0, 2);
-  return !is_flag(m_parser->find(name)) && !has_value;
+  const bool is_long = word.substr(0, 2) == "--";
+  const bool has_value = is_long ? word.find('=') != std::string::npos : word.size() > 2;
+  return !find_or_throw(is_long ? word.substr(0, word.find('=')) : word.substr(0, 2)).is_flag() && !has_value;
 }
 
 std::string Options::listing() const {
-  auto lines = m_parser->lines;
-  lines.push_back({"-h, --help", "show this and do nothing"});
+  std::vector<std::pair<std::string, std::string_view>> lines;
+  for (const Line& line : m_lines) {
+    std::string left(line.names);
+    if (const auto comma = left.find(','); comma != std::string::npos) {
+      left.insert(comma + 1, " ");
+    }
+    if (!line.placeholder.empty()) {
+      left += fmt::format(" {}", line.placeholder);
+    }
+    lines.emplace_back(std::move(left), line.text);
+  }
+  lines.emplace_back("-h, --help", "show this and do nothing");
   std::size_t widest = 0;
-  for (const auto& line : lines) {
-    widest = std::max(widest, line.left.size());
+  for (const auto& [left, right] : lines) {
+    widest = std::max(widest, left.size());
   }
   std::string text;
-  for (const auto& line : lines) {
-    text += fmt::format("  {:<{}}  {}\n", line.left, widest, line.right);
+  for (const auto& [left, right] : lines) {
+    text += fmt::format("  {:<{}}  {}\n", left, widest, right);
   }
   return text;
 }

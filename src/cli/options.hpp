@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +35,8 @@ public:
   Options& operator=(const Options&) = delete;
 
   // `names` is "--long" or "-s,--long"; `placeholder` stands for the value in the help, which leaves out an option
-  // without a text. Targets outlive the parsing and keep what they have where the option is not given.
+  // without a text. These three outlive this object, as literals do. Targets outlive the parsing and keep what they
+  // have where the option is not given.
   void value(std::string_view names, std::string_view placeholder, std::string_view help,
              std::function<void(const std::string&)> take);
   void text(std::string_view names, std::string_view placeholder, std::string_view help,
@@ -59,7 +59,7 @@ public:
   void parse(const std::vector<std::string>& words);
   // One word that no dash turns into an option.
   void take_word(const std::string& word);
-  bool help_asked() const noexcept;
+  bool help_asked() const noexcept { return m_help; }
 
   // Whether `--name` or `-n` takes the next word as its value. Throws a usage error where there is no such option.
   bool takes_next(const std::string& word) const;
@@ -68,8 +68,22 @@ public:
   std::string listing() const;
 
 private:
-  struct Parser;
-  std::unique_ptr<Parser> m_parser;
+  struct Option;
+  // Of the help.
+  struct Line {
+    std::string_view names;
+    std::string_view placeholder;
+    std::string_view text;
+  };
+  Option& declare(std::string_view names);
+  void add_line(std::string_view names, std::string_view placeholder, std::string_view text);
+  const Option* find(std::string_view name) const noexcept;
+  const Option& find_or_throw(std::string_view name) const;
+
+  std::vector<Option> m_options;
+  std::vector<Line> m_lines;
+  std::vector<std::string>* m_words = nullptr;
+  bool m_help = false;
 };
 
 // The value of an option or variable, or a usage error that begins with its name.

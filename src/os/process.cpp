@@ -2,7 +2,6 @@
 #include "os/process.hpp"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "os/account.hpp"
+#include "os/namespaces.hpp"
 #include "os/small_file.hpp"
 
 namespace os {
@@ -60,11 +60,6 @@ bool proc_is_ours() {
   return std::string_view(link, static_cast<std::size_t>(length)) == fmt::format_int(::getpid()).c_str();
 }
 
-std::uint64_t inode_of(const char* path) {
-  struct stat found {};
-  return ::stat(path, &found) == 0 ? found.st_ino : 0;
-}
-
 }  // namespace
 
 core::ProcessId own_process() {
@@ -78,12 +73,11 @@ core::ProcessId process_of(std::int64_t pid) {
 }
 
 std::string own_realm() {
-  const std::uint64_t pid_namespace = inode_of("/proc/self/ns/pid");
-  if (pid_namespace == 0) {
+  if (pid_namespace() == 0) {
     return {};
   }
   // Start times are shown shifted by the reader's time namespace.
-  return fmt::format("pid:{},time:{}", pid_namespace, inode_of("/proc/self/ns/time"));
+  return fmt::format("pid:{},time:{}", pid_namespace(), time_namespace());
 }
 
 bool certainly_gone(const core::ProcessId& process) {

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "os/namespaces.hpp"
 #include "os/small_file.hpp"
 
 namespace os {
@@ -22,6 +23,9 @@ TimePoint read(clockid_t id) {
 // /proc/self/timens_offsets (time_namespaces(7)): one line a clock, "boottime <seconds> <nanoseconds>". Seconds may be
 // negative; nanoseconds never are. The file is missing where the kernel knows no time namespaces.
 core::BootTime::duration time_namespace_offset() {
+  if (is_first_time_namespace(time_namespace())) {
+    return core::BootTime::duration{0};
+  }
   char buffer[256];
   const std::string_view text = read_small_file("/proc/self/timens_offsets", buffer);
   const std::size_t at = text.find("boottime");

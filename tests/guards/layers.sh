@@ -30,7 +30,7 @@ rule_of() {
 # Which files may have an include of others' files, and the rule in words.
 home_of() {
   case $1 in
-    CLI/* | toml++/* | nlohmann/*) home='cli/*' rule='only cli knows it' ;;
+    toml++/* | nlohmann/*) home='cli/*' rule='only cli knows it' ;;
     SQLiteCpp/* | sqlite3.h) home='stores/sqlite/*' rule='only the sqlite store knows it' ;;
     hiredis/* | openssl/*) home='stores/redis/*' rule='only the redis store knows it' ;;
     fmt/* | tl/*) home='*' rule='' ;;

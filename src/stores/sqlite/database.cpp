@@ -53,6 +53,16 @@ std::chrono::microseconds jittered(std::chrono::microseconds span) {
   return std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(span.count() / 2, span.count())(random));
 }
 
+// Before SQLite is first used: lk has one thread, and nobody asks how much memory SQLite takes. 50 us.
+void configure_sqlite() {
+  static const bool once = [] {
+    ::sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
 }  // namespace
 
 Database::Database(std::string path, bool durable, const core::Limits* limits)
@@ -98,7 +108,8 @@ core::Result<bool> Database::connect(Missing missing) {
       }
     }
     open_file();
-    if (is_empty()) {
+    int version = pragma("PRAGMA user_version");
+    if (version == 0 && is_empty()) {
       // Its creator died half-way, or is at work right now.
       disconnect();
       if (missing == Missing::leave) {
@@ -108,8 +119,9 @@ core::Result<bool> Database::connect(Missing missing) {
         return tl::unexpected(std::move(created.error()));
       }
       open_file();
+      version = schema_version;
     }
-    if (auto checked = check_schema(); !checked) {
+    if (auto checked = check_schema(version); !checked) {
       disconnect();
       return tl::unexpected(std::move(checked.error()));
     }
@@ -124,6 +136,7 @@ core::Result<bool> Database::connect(Missing missing) {
 }
 
 void Database::open_file() {
+  configure_sqlite();
   m_connection = std::make_unique<SQLite::Database>(m_path, SQLite::OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
   ::sqlite3* const handle = m_connection->getHandle();
   ::sqlite3_busy_handler(handle, &Database::on_busy, this);
@@ -141,12 +154,9 @@ int Database::pragma(const char* text) {
   return query.executeStep() ? query.getColumn(0).getInt() : 0;
 }
 
-bool Database::is_empty() {
-  return pragma("PRAGMA user_version") == 0 && pragma("SELECT count(*) FROM sqlite_master") == 0;
-}
+bool Database::is_empty() { return pragma("SELECT count(*) FROM sqlite_master") == 0; }
 
-core::Result<void> Database::check_schema() {
-  const int version = pragma("PRAGMA user_version");
+core::Result<void> Database::check_schema(int version) {
   if (pragma("PRAGMA application_id") != application_id) {
     return tl::unexpected(StoreError{
         Trouble::corrupt,
@@ -196,7 +206,7 @@ core::Result<void> Database::create() {
       // A lock is a row of 300 bytes, and whoever opens the file first reads the whole log: small pages keep it short.
       m_connection->exec("PRAGMA page_size = 1024; PRAGMA journal_mode = WAL");
       SQLite::Transaction transaction(*m_connection, SQLite::TransactionBehavior::IMMEDIATE);
-      if (is_empty()) {
+      if (pragma("PRAGMA user_version") == 0 && is_empty()) {
         migrate(*m_connection, 0);
       }
       transaction.commit();

@@ -61,7 +61,7 @@ private:
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
   core::Result<void> create();
-  core::Result<void> check_schema();
+  core::Result<void> check_schema(int version);
   int pragma(const char* text);
   bool is_empty();
   core::Millis op_timeout() const { return m_limits != nullptr ? m_limits->op_timeout : core::Limits{}.op_timeout; }
