@@ -27,6 +27,18 @@ refused() {
   refused 64 "unknown command 'stauts': did you mean status?" help stauts
 }
 
+@test "a command by the name that other tools have for it" {
+  fresh_store sqlite
+  for pair in run:exec with:exec lock:'exec or acquire' get:acquire try:acquire wait:block extend:renew refresh:renew \
+    free:release remove:release rm:release unlock:release list:status ls:status ps:status show:status; do
+    refused 64 "unknown command '${pair%%:*}': did you mean ${pair#*:}?" "${pair%%:*}" --key k
+    refused 64 "unknown command '${pair%%:*}': did you mean ${pair#*:}?" help "${pair%%:*}"
+    for command in ${pair#*:}; do
+      [ "$command" = or ] || lk help "$command" >help
+    done
+  done
+}
+
 @test "an option without a value, or twice, or a flag with one" {
   fresh_store sqlite
   refused 64 '--key needs a value' acquire --key
