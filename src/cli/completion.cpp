@@ -48,7 +48,8 @@ public:
         return to_int(ExitCode::ok);
       }
     }
-    throw usage_error("completion needs the name of a shell: bash, zsh or fish");
+    throw usage_error(fmt::format("completion needs the name of a shell: bash, zsh or fish{}",
+                                  m_words.size() == 1 ? but_not(m_words.front()) : ""));
   }
 
 private:
@@ -69,7 +70,7 @@ private:
     } else if (*m_list == "keys" || *m_list == "owners") {
       words = of_the_store();
     } else {
-      throw usage_error("--list must be stores, locks, parameters, keys or owners");
+      throw usage_error(fmt::format("--list must be stores, locks, parameters, keys or owners{}", but_not(*m_list)));
     }
     std::string text;
     for (const std::string& word : words) {

@@ -173,8 +173,8 @@ core::Terms Exec::terms_of(const Settings& settings, Millis ttl) const {
   const auto given = option_or_lock(m_kill_after, "--kill-after", settings, "kill_after");
   auto terms = core::make_terms(ttl, given ? std::optional(duration_of(*given, Millis(0))) : std::nullopt);
   if (!terms) {
-    throw Ending(given ? blame(*given) : ExitCode::usage,
-                 fmt::format("{} {}", given ? given->source : "--kill-after", terms.error()));
+    throw given ? Ending(blame(*given), fmt::format("{} {}{}", given->source, terms.error(), but_not(given->value)))
+                : usage_error(fmt::format("--kill-after {}", terms.error()));
   }
   return *terms;
 }

@@ -122,7 +122,7 @@ std::optional<core::Millis> wait_of(const Given& given) {
   }
   const auto wait = core::parse_duration(given.value);
   if (!wait) {
-    throw Ending(blame(given), fmt::format("{} {}, or forever", given.source, wait.error()));
+    throw Ending(blame(given), fmt::format("{} {}, or forever{}", given.source, wait.error(), but_not(given.value)));
   }
   return *wait;
 }
@@ -151,7 +151,7 @@ hold::OnLost on_lost_of(const Given& given) {
   if (given.value == "warn") {
     return hold::OnLost::warn;
   }
-  throw Ending(blame(given), fmt::format("{} must be term, kill or warn", given.source));
+  throw Ending(blame(given), fmt::format("{} must be term, kill or warn{}", given.source, but_not(given.value)));
 }
 
 std::size_t number_of(const Given& given, std::size_t smallest, std::size_t largest) {

@@ -34,8 +34,8 @@ std::map<std::string, std::string> values(const std::string& lock, const Given& 
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     if (equals == std::string::npos) {
-      throw usage_error(
-          fmt::format("--with must be NAME=VALUE, for example {}=7", known.empty() ? "id" : known.front()));
+      throw usage_error(fmt::format(
+          "--with must be NAME=VALUE, for example {}=7{}", known.empty() ? "id" : known.front(), but_not(word)));
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw usage_error(

@@ -15,6 +15,7 @@
 #include "cli/ending.hpp"
 #include "cli/environment.hpp"
 #include "cli/nearest.hpp"
+#include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "core/text.hpp"
 
@@ -106,7 +107,7 @@ bool on_stdout(const std::optional<Given>& color) {
     return when == "always";
   }
   if (when != "auto") {
-    throw configuration_error(fmt::format("{} must be auto, always or never", color->source));
+    throw configuration_error(fmt::format("{} must be auto, always or never{}", color->source, but_not(when)));
   }
   return ::isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
 }

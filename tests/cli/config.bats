@@ -97,7 +97,7 @@ TOML
   run -64 lk "${words[@]}" --with a=1 --with b=2 --with a=1
   [ "$output" = 'lk: --with a is given twice' ]
   run -64 lk "${words[@]}" --with a
-  [ "$output" = 'lk: --with must be NAME=VALUE, for example a=7' ]
+  [ "$output" = "lk: --with must be NAME=VALUE, for example a=7, not 'a'" ]
   run -64 lk "${words[@]}" --key k
   [[ $output = 'lk: --key and --lock exclude each other'* ]]
   run -64 lk "${words[@]}" --with a=1 --with b=$'\n'
@@ -134,6 +134,7 @@ TOML
   bad 1: 'stores must be a table: [stores]' <<<'stores = 3'
   bad 1: 'locks.a must be a table: [locks.a]' <<<'locks.a = 3'
   bad 1: 'must have a name of letters' <<<'[locks."a b"]'
+  bad 2:9 "color must be auto, always or never, not 'blue'" <<<$'[defaults]\ncolor = "blue"'
   bad 2:7 'ttl must be at least 100ms' <<<$'[defaults]\nttl = "1ms"'
 }
 
@@ -142,7 +143,8 @@ TOML
     settings <<<$'[locks.a]\nkey = "k"\n'"$entry"
     run -78 lk exec --lock a --store ./untouched.db -- touch ran
     echo "$entry: $output"
-    [[ $output = "lk: $(at 3:)"* ]]
+    value=${entry#* = }
+    [[ $output = "lk: $(at 3:)"*", not '${value//\"/}'" ]]
     [ ! -e ran ]
     # lk config finds it as well, but for what depends on the ttl of a command.
     [[ $entry = kill_after* ]] || run -78 lk config

@@ -697,17 +697,20 @@ PY
   }
   # C11 C12
   for bad in 0 0s 999ms; do
-    refused '--ttl must be at least 1s, like 30, 1.5s, 5m or 1h30m' --ttl "$bad"
+    refused "--ttl must be at least 1s, like 30, 1.5s, 5m or 1h30m, not '$bad'" --ttl "$bad"
   done
-  refused '--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m' --ttl 367d
-  refused '--ttl must be a duration like 30, 1.5s, 5m or 1h30m' --ttl -1
-  refused '--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever' --wait never
-  refused '--on-lost must be term, kill or warn' --on-lost pray
+  refused "--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m, not '367d'" --ttl 367d
+  refused "--ttl must be a duration like 30, 1.5s, 5m or 1h30m, not '-1'" --ttl -1
+  refused "--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever, not 'never'" --wait never
+  refused "--on-lost must be term, kill or warn, not 'pray'" --on-lost pray
   for bad in -1 256 x ''; do
-    refused '--busy-exit must be a whole number from 0 to 255' --busy-exit "$bad"
+    refused "--busy-exit must be a whole number from 0 to 255, not '$bad'" --busy-exit "$bad"
   done
-  run -64 --separate-stderr lk exec --key k --ttl 10 --kill-after 5s -- touch ran
-  [[ $stderr == 'lk: --kill-after '* ]]
+  refused "--kill-after must be at most 4.8s with a ttl of 10s (a renewal can then be tried twice before the command is stopped), not '5s'" \
+    --ttl 10 --kill-after 5s
+  for name in kill-after min-hold; do
+    refused "--$name must be a duration like 30, 1.5s, 5m or 1h30m, not 'soon'" "--$name" soon
+  done
   run -64 --separate-stderr lk exec --key k --status-fd 77 -- touch ran
   [ "$stderr" = 'lk: --status-fd 77 is not open for writing: add 77>FILE to the command line' ]
   run -64 --separate-stderr lk exec --key k --status-fd 77 -- touch ran 77</dev/null
