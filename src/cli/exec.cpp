@@ -186,6 +186,9 @@ int Exec::run(const Call& call) {
   if (*call.words == nullptr) {
     throw usage_error("no command to run: lk exec --key K -- CMD [ARG...]");
   }
+  if (**call.words == '\0') {
+    throw usage_error("the command is an empty word: is a variable unset?");
+  }
   const Millis ttl = ttl_of(settings, core::shortest_exec_ttl, default_ttl);
   const auto terms = terms_of(settings, ttl);
   const auto on_lost_given = option_or_lock(m_on_lost, "--on-lost", settings, "on_lost");
@@ -223,7 +226,7 @@ int Exec::run(const Call& call) {
 
   if (const auto held = ancestors_lock(*store, key)) {
     if (!m_nested) {
-      report.error(sentence::deadlock(key, "exec"));
+      report.error(sentence::exec_deadlock(key));
       m_line.reason = "deadlock";
       return end(to_int(ExitCode::busy));
     }

@@ -39,6 +39,13 @@ void check_one_key(const std::optional<std::string>& option, const NamedLock& na
   }
 }
 
+Ending key_is_missing(std::string_view where, const Settings& settings) {
+  return usage_error(
+      fmt::format("--key is missing{}{}",
+                  where,
+                  settings.has_locks ? ": give --key K, or --lock NAME for one of the settings file" : ""));
+}
+
 }  // namespace
 
 core::Key parse_key(std::string_view source, std::string_view text) {
@@ -56,7 +63,7 @@ core::Key key_to_take(const std::optional<std::string>& option, bool raw, const 
     return named.key(settings.lock);
   }
   if (!option) {
-    throw usage_error("--key is missing");
+    throw key_is_missing("", settings);
   }
   core::Key key = parse_key("--key", *option);
   const auto is_separator = [](char c) { return c == ':' || c == '/'; };
@@ -81,7 +88,7 @@ core::Key key_of_lock(const std::optional<std::string>& option, const NamedLock&
   if (const auto key = variable("LK_KEY")) {
     return parse_key("LK_KEY", *key);
   }
-  throw usage_error("--key is missing, and LK_KEY is not set");
+  throw key_is_missing(", and LK_KEY is not set", settings);
 }
 
 core::Owner owner_of_lock(const std::optional<std::string>& option, const core::Key& key) {

@@ -103,10 +103,18 @@ std::string line_full(const core::Key& key, const core::Occupant& by, std::size_
   return fmt::format("the line is full (--max-waiting {}): {}", max_waiting, refusal(key, by));
 }
 
-std::string deadlock(const core::Key& key, std::string_view command) {
-  return fmt::format("{} is held by the lk exec that this lk {} runs under: waiting for it would never end",
-                     core::escaped(key.text()),
-                     command);
+std::string exec_deadlock(const core::Key& key) {
+  return fmt::format(
+      "{} is held by the lk exec that this lk exec runs under: waiting for it would never end (--nested runs the "
+      "command under that lock)",
+      core::escaped(key.text()));
+}
+
+std::string block_deadlock(const core::Key& key) {
+  return fmt::format(
+      "{} is held by the lk exec that this lk block runs under: waiting for it would never end (go on without lk "
+      "block: what runs here has that lock already)",
+      core::escaped(key.text()));
 }
 
 std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited) {
@@ -193,8 +201,10 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
              : fmt::format("{} is free now; the command of {} may run on until its next renewal", name, who(held->who));
 }
 
-std::string changed(const core::Key& key) {
-  return fmt::format("nothing was removed: the holder of {} changed meanwhile", core::escaped(key.text()));
+std::string changed(const core::Key& key, const std::optional<core::Occupant>& by) {
+  return fmt::format("nothing was removed: the holder of {} changed meanwhile{}",
+                     core::escaped(key.text()),
+                     by ? fmt::format("; {}", refusal(key, *by)) : "");
 }
 
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by) {

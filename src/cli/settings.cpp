@@ -154,6 +154,7 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     }
     settings.lock = found->second;
   }
+  settings.has_locks = !configuration.locks.empty();
   settings.prefix = first_of(line.prefix, "--prefix", nullptr, "LK_PREFIX", nullptr);
   // Empty is as good as not set: a password that a job's environment is to fill in often comes empty.
   if (auto password = variable("LK_REDIS_PASSWORD"); password && !password->empty()) {

@@ -153,7 +153,7 @@ int Taking::run(const Call&) {
 
   const bool waits = !at_most || *at_most > Millis(0);
   if (waits && ancestors_lock(*store, key)) {
-    report.news(sentence::deadlock(key, "block"));
+    report.news(sentence::block_deadlock(key));
     return to_int(ExitCode::busy);
   }
 

@@ -159,6 +159,11 @@ load worlds
     run -64 --separate-stderr lk exec $words
     [ "$stderr" = 'lk: no command to run: lk exec --key K -- CMD [ARG...]' ]
   done
+  # shellcheck disable=SC2086
+  for words in '--key k' '--key k --nested'; do
+    run -64 --separate-stderr lk exec $words -- '' x
+    [ "$stderr" = 'lk: the command is an empty word: is a variable unset?' ]
+  done
   [ ! -e "$LK_STORE" ]
 }
 
@@ -657,7 +662,7 @@ PY
   for store in $stores; do
     fresh_store "$store"
     run -75 --separate-stderr lk exec --key k -- "$LK" exec -E 0 --key k --wait forever -- touch ran
-    [ "$stderr" = 'lk: k is held by the lk exec that this lk exec runs under: waiting for it would never end' ]
+    [ "$stderr" = 'lk: k is held by the lk exec that this lk exec runs under: waiting for it would never end (--nested runs the command under that lock)' ]
     # Two levels up as well, and the line of owners grows.
     run -75 lk exec --key k --owner a -- "$LK" exec --key j --owner b -- "$LK" exec --key k -- touch ran
     [ "$(lk exec --key k --owner a -- "$LK" exec --key j --owner b -- sh -c 'echo "$LK_HELD" | paste -sd+')" = a+b ]

@@ -49,6 +49,21 @@ refused() {
   refused 64 '--key is missing, and LK_KEY is not set' release --owner me
 }
 
+@test "a key that is missing: the ways to give one, --lock where the settings file has locks" {
+  fresh_store sqlite
+  printf '[locks.nightly]\nkey = "nightly"\n' >lk.toml
+  # shellcheck disable=SC2086
+  for words in acquire block 'exec -- true'; do
+    refused 64 '--key is missing' $words
+    refused 64 '--key is missing: give --key K, or --lock NAME for one of the settings file' --config lk.toml $words
+  done
+  for command in renew release; do
+    refused 64 '--key is missing, and LK_KEY is not set' "$command" --owner me
+    refused 64 '--key is missing, and LK_KEY is not set: give --key K, or --lock NAME for one of the settings file' \
+      "$command" --owner me --config lk.toml
+  done
+}
+
 @test "a value is taken whatever it looks like" {
   fresh_store sqlite
   run -0 --separate-stderr lk acquire --key -n --ttl 30 --owner=--help
