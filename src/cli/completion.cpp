@@ -59,12 +59,12 @@ private:
     std::vector<std::string> words;
     if (*m_list == "stores" || *m_list == "locks") {
       const Configuration configuration = read_configuration(m_common.config);
-      for (const auto& [name, entries] : *m_list == "stores" ? configuration.stores : configuration.locks) {
+      for (const auto& [name, section] : *m_list == "stores" ? configuration.stores : configuration.locks) {
         words.push_back(name);
       }
     } else if (*m_list == "parameters") {
       const Settings settings = settle(m_common, std::nullopt, m_named);
-      if (const Given* const key = find(settings.lock, "key")) {
+      if (const Given* const key = find(settings.lock.entries, "key")) {
         words = parameters_of(*key);
       }
     } else if (*m_list == "keys" || *m_list == "owners") {

@@ -36,13 +36,13 @@ public:
     add("prefix", settings.prefix, "lk:");
     add("password", settings.password ? "***" : "none", settings.password ? place_of(*settings.password) : "default");
     add("color", settings.color ? "yes" : "no", "");
-    for (const auto& [name, entries] : configuration.stores) {
+    for (const auto& [name, section] : configuration.stores) {
       check_store(configuration, name);
-      add_all("stores", name, entries);
+      add_all("stores", name, section.entries);
     }
-    for (const auto& [name, entries] : configuration.locks) {
-      check_lock(configuration, name, entries);
-      add_all("locks", name, entries);
+    for (const auto& [name, section] : configuration.locks) {
+      check_lock(configuration, name, section);
+      add_all("locks", name, section.entries);
     }
     for (const auto& file : configuration.files) {
       m_rows.push_back({{"file"}, {core::escaped(file.path)}, {std::string(file.state)}});
@@ -94,17 +94,15 @@ private:
   }
 
   // Each value as the command that takes it would.
-  static void check_lock(const Configuration& configuration, const std::string& name, const Entries& entries) {
-    const Given* const key = find(entries, "key");
-    if (key == nullptr) {
-      throw configuration_error(fmt::format("[locks.{}] has no key, for example key = \"{}:{{id}}\"", name, name));
-    }
+  static void check_lock(const Configuration& configuration, const std::string& name, const Section& section) {
+    const Entries& entries = section.entries;
+    const Given& key = key_entry(name, section);
     // Any value will do to see whether the rest of the key is good.
     std::string filled;
     walk_key(
-        *key, [&filled](char c) { filled += c; }, [&filled](const std::string&) { filled += 'x'; });
+        key, [&filled](char c) { filled += c; }, [&filled](const std::string&) { filled += 'x'; });
     if (const auto good = core::Key::parse(filled); !good) {
-      throw configuration_error(fmt::format("{} {}", key->source, good.error()));
+      throw configuration_error(fmt::format("{} {}", key.source, good.error()));
     }
     if (const Given* const store = find(entries, "store")) {
       Settings settings;

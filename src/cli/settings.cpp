@@ -81,12 +81,11 @@ std::string files_of(const Configuration& configuration) {
 }
 
 // A name that no section has: what there is instead.
-[[noreturn]] void no_such(const Given& asked, std::string_view kind,
-                          const std::map<std::string, Entries, std::less<>>& sections,
+[[noreturn]] void no_such(const Given& asked, std::string_view kind, const Sections& sections,
                           const Configuration& configuration, std::string_view way_out) {
   std::vector<std::string_view> names;
   std::string list;
-  for (const auto& [name, entries] : sections) {
+  for (const auto& [name, section] : sections) {
     names.push_back(name);
     list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
   }
@@ -123,18 +122,18 @@ void resolve_store(const Configuration& configuration, const Given& asked, Setti
   if (found == configuration.stores.end()) {
     no_such(asked, "store", configuration.stores, configuration, "; a path has a slash, like ./locks.db");
   }
-  const Given* const url = find(found->second, "url");
+  const Section& section = found->second;
+  const Given* const url = find(section.entries, "url");
   if (url == nullptr) {
-    throw configuration_error(fmt::format(
-        "{}: [stores.{}] has no url, for example url = \"redis://host:6379/0\"", asked.source, asked.value));
+    throw configuration_error(fmt::format("{} has no url, for example url = \"redis://host:6379/0\"", section.source));
   }
   settings.store = *url;
   settings.store_name = asked;
   if (!settings.prefix) {
-    settings.prefix = copy_of(find(found->second, "prefix"));
+    settings.prefix = copy_of(find(section.entries, "prefix"));
   }
   if (!settings.password) {
-    settings.password = copy_of(find(found->second, "password"));
+    settings.password = copy_of(find(section.entries, "password"));
   }
 }
 
@@ -160,13 +159,13 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
   if (auto password = variable("LK_REDIS_PASSWORD"); password && !password->empty()) {
     settings.password = Given{*std::move(password), "LK_REDIS_PASSWORD"};
   }
-  settings.ttl = first_of(ttl, "--ttl", find(settings.lock, "ttl"), "LK_TTL", configuration.default_of("ttl"));
-  const auto store =
-      first_of(line.store, "--store", find(settings.lock, "store"), "LK_STORE", configuration.default_of("store"));
+  settings.ttl = first_of(ttl, "--ttl", find(settings.lock.entries, "ttl"), "LK_TTL", configuration.default_of("ttl"));
+  const auto store = first_of(
+      line.store, "--store", find(settings.lock.entries, "store"), "LK_STORE", configuration.default_of("store"));
   if (store) {
     resolve_store(configuration, *store, settings);
     if (settings.store_name) {
-      const Entries& entries = configuration.stores.find(settings.store_name->value)->second;
+      const Entries& entries = configuration.stores.find(settings.store_name->value)->second.entries;
       if (const Given* const file = find(entries, "password_file"); file != nullptr && !settings.password) {
         settings.password = Given{password_in(*file, line.quiet), file->source, file->file};
       }
@@ -185,7 +184,7 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
 
 std::optional<Given> option_or_lock(const std::optional<std::string>& option, const char* option_name,
                                     const Settings& settings, const char* name) {
-  return first_of(option, option_name, find(settings.lock, name), nullptr, nullptr);
+  return first_of(option, option_name, find(settings.lock.entries, name), nullptr, nullptr);
 }
 
 }  // namespace cli

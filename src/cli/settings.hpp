@@ -17,7 +17,7 @@ struct Settings {
   std::optional<Given> password;    // of LK_REDIS_PASSWORD, else of [stores.NAME]
   std::optional<Given> prefix;
   std::optional<Given> ttl;
-  Entries lock;            // [locks.NAME], with --lock; else empty
+  Section lock;            // [locks.NAME], with --lock; else empty
   bool has_locks = false;  // the settings files define some
   bool color = false;      // on stdout
 };

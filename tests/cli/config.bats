@@ -152,9 +152,36 @@ TOML
   settings <<<$'[locks.a]\nkey = "k:{"'
   run -78 lk acquire --lock a
   [[ $output = "lk: $(at 2:7)"* ]]
-  settings <<<$'[locks.a]\nttl = 3'
-  run -78 lk acquire --lock a
-  [ "$output" = 'lk: [locks.a] has no key, for example key = "a:{id}"' ]
+}
+
+@test "a section without what it must have is told with its place" {
+  for words in 'acquire --lock a' 'status --lock a' config; do
+    settings <<<$'[defaults]\nttl = 9\n  [locks.a]\n  ttl = 3'
+    # shellcheck disable=SC2086
+    run -78 --separate-stderr lk $words
+    [ "$stderr" = "lk: $(at 3:3): [locks.a] has no key, for example key = \"a:{id}\"" ]
+  done
+  for words in 'acquire --key k --store x' 'acquire --lock a' config; do
+    settings <<<$'[locks.a]\nkey = "k"\nstore = "x"\n[stores.x]\nprefix = "p:"'
+    # shellcheck disable=SC2086
+    run -78 --separate-stderr lk $words
+    [ "$stderr" = "lk: $(at 4:1): [stores.x] has no url, for example url = \"redis://host:6379/0\"" ]
+  done
+  settings <<<$'stores.x = {}'
+  LK_STORE=x run -78 --separate-stderr lk status
+  [[ $stderr = "lk: $(at 1:)"*': [stores.x] has no url, for example '* ]]
+}
+
+@test "the text of a TOML error is escaped once" {
+  says() {
+    settings
+    run -78 --separate-stderr lk status
+    echo "$stderr"
+    [[ $stderr = "lk: $(at "$1")"*"$2" ]]
+  }
+  says 1:5 "expected '=', saw '\\u001B'" <<<$'ttl \e30'
+  says 1:8 "expected 'true', saw 't\\u{009b}'" <<<$'ttl = t\xc2\x9b'
+  says 1: "unknown escape sequence '\\q'" <<<$'ttl = "\\q"'
 }
 
 @test "--config and LK_CONFIG name the one file that is read" {
