@@ -41,37 +41,6 @@ std::optional<Given> first_of(const std::optional<std::string>& on_the_line, con
   return copy_of(fallback);
 }
 
-// The first line of a file that holds nothing but a password. A relative path starts where the settings file is.
-std::string password_in(const Given& file, bool quiet) {
-  std::filesystem::path path = file.value;
-  if (path.is_relative()) {
-    path = std::filesystem::path(file.file).parent_path() / path;
-  }
-  std::ifstream in(path);
-  std::string why = in ? "its first line is empty" : std::strerror(errno);
-  constexpr std::size_t longest_password = 4096;
-  std::string password(longest_password + 1, '\0');
-  in.read(password.data(), static_cast<std::streamsize>(password.size()));
-  password.resize(static_cast<std::size_t>(in.gcount()));
-  password.resize(std::min(password.find('\n'), password.size()));
-  if (password.size() > longest_password) {
-    why = "its first line is too long for a password";
-    password.clear();
-  }
-  if (password.empty()) {
-    throw configuration_error(
-        fmt::format("{}: no password can be read from {} ({})", file.source, core::escaped(path.string()), why));
-  }
-  if (password.back() == '\r') {
-    password.pop_back();
-  }
-  struct stat found {};
-  if (!quiet && ::stat(path.c_str(), &found) == 0 && (found.st_mode & S_IROTH) != 0) {
-    say(fmt::format("{} holds a password that every user can read: chmod 600 it", core::escaped(path.string())));
-  }
-  return password;
-}
-
 std::string files_of(const Configuration& configuration) {
   std::string text;
   for (const auto& file : configuration.files) {
@@ -100,7 +69,9 @@ std::string files_of(const Configuration& configuration) {
                     : fmt::format(": no settings file names one ({}){}", files_of(configuration), way_out)));
 }
 
-bool on_stdout(const std::optional<Given>& color) {
+}  // namespace
+
+bool colors_stdout(const std::optional<Given>& color) {
   const std::string when = color ? color->value : "auto";
   if (when == "always" || when == "never") {
     return when == "always";
@@ -111,7 +82,37 @@ bool on_stdout(const std::optional<Given>& color) {
   return ::isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
 }
 
-}  // namespace
+std::filesystem::path password_path(const Given& file) {
+  const std::filesystem::path path = file.value;
+  return path.is_relative() ? std::filesystem::path(file.file).parent_path() / path : path;
+}
+
+std::string password_in(const Given& file, bool quiet) {
+  const std::filesystem::path path = password_path(file);
+  std::ifstream in(path);
+  std::string why = in ? "its first line is empty" : std::strerror(errno);
+  constexpr std::size_t longest_password = 4096;
+  std::string password(longest_password + 1, '\0');
+  in.read(password.data(), static_cast<std::streamsize>(password.size()));
+  password.resize(static_cast<std::size_t>(in.gcount()));
+  password.resize(std::min(password.find('\n'), password.size()));
+  if (password.size() > longest_password) {
+    why = "its first line is too long for a password";
+    password.clear();
+  }
+  if (password.empty()) {
+    throw configuration_error(
+        fmt::format("{}: no password can be read from {} ({})", file.source, core::escaped(path.string()), why));
+  }
+  if (password.back() == '\r') {
+    password.pop_back();
+  }
+  struct stat found {};
+  if (!quiet && ::stat(path.c_str(), &found) == 0 && (found.st_mode & S_IROTH) != 0) {
+    say(fmt::format("{} holds a password that every user can read: chmod 600 it", core::escaped(path.string())));
+  }
+  return password;
+}
 
 void resolve_store(const Configuration& configuration, const Given& asked, Settings& settings) {
   if (!is_name(asked.value)) {
@@ -175,9 +176,9 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     settings.prefix = copy_of(configuration.default_of("prefix"));
   }
   if (!line.color.empty()) {
-    settings.color = on_stdout(Given{line.color, "--color"});
+    settings.color = colors_stdout(Given{line.color, "--color"});
   } else if (variable("NO_COLOR").value_or("").empty()) {
-    settings.color = on_stdout(copy_of(configuration.default_of("color")));
+    settings.color = colors_stdout(copy_of(configuration.default_of("color")));
   }
   return settings;
 }

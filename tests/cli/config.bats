@@ -236,6 +236,55 @@ TOML
   done
 }
 
+@test "lk config notices an address or default that cannot be, whatever wins over it, and shows no password" {
+  for bad in 'redis://me:geheim@h:x/0' 'redis://h?geheim=1&op_timeout=soon' 'redis://:geheim@h/0#' redis:h; do
+    for section in defaults:store stores.other:url locks.other:store; do
+      settings <<TOML
+[stores.here]
+url = "$PWD/here.db"
+[locks.good]
+key = "other"
+[$(cut -d: -f1 <<<"$section")]
+${section#*:} = "$bad"
+$([ "${section%:*}" != locks.other ] || echo 'key = "other"')
+TOML
+      run -78 --separate-stderr lk config --store here
+      echo "$section: $bad: $stderr"
+      [ -z "$output" ]
+      [[ $stderr = "lk: $(at 6:)"*must* || $stderr = "lk: $(at 6:)"*' has '* ]]
+      [[ $stderr != *:geheim* ]]
+    done
+  done
+  for entry in 'ttl = "soon"' 'color = "blue"'; do
+    settings <<<$'[defaults]\n'"$entry"
+    LK_TTL=9 NO_COLOR=1 run -78 --separate-stderr lk config
+    [[ $stderr = "lk: $(at 2:)"* ]]
+  done
+  settings <<<$'[stores.far]\nurl = "rediss://127.0.0.1:1/0"\n[stores.new]\nurl = "./new/locks.db"'
+  run -0 --separate-stderr lk config --store far
+  [ -z "$stderr" ]
+  [ ! -e new ]
+}
+
+@test "lk config notices a password file that cannot be read, whichever store has it" {
+  settings <<<$'[stores.a]\nurl = "redis://a"\npassword_file = "gone"\n[stores.b]\nurl = "redis://b"\npassword_file = "empty"
+[stores.c]\nurl = "redis://c"\npassword_file = "pipe"\n[stores.d]\nurl = "redis://d"\npassword_file = "good"'
+  : >"$HOME/.config/lk/empty"
+  mkfifo "$HOME/.config/lk/pipe"
+  (umask 077 && echo geheim >"$HOME/.config/lk/good")
+  nothing="no password can be read from $HOME/.config/lk"
+  for store in d ./locks.db; do
+    run -0 --separate-stderr lk config --store "$store"
+    [[ $output = *stores.d.password_file* && $output$stderr != *geheim* ]]
+    [ "$stderr" = "lk: $(at 3:17): password_file: $nothing/gone (No such file or directory)
+lk: $(at 6:17): password_file: $nothing/empty (its first line is empty)" ]
+  done
+  run -0 --separate-stderr lk config --store d -q
+  [ -z "$stderr" ]
+  run -78 --separate-stderr lk config --store a
+  [ "$stderr" = "lk: $(at 3:17): password_file: $nothing/gone (No such file or directory)" ]
+}
+
 @test "a password that everybody can read gets a warning, and only that" {
   settings <<<$'[stores.prod]\nurl = "redis://h"\npassword = "geheim"'
   export LK_STORE=$BATS_TEST_TMPDIR/locks.db
