@@ -49,7 +49,8 @@ std::string held_by(const core::Held& held) {
   if (held.held_for) {
     text += fmt::format(" for {}", core::to_text(*held.held_for));
   }
-  text += fmt::format(", {}", lease(held.left, "lease ends in"));
+  text += fmt::format(
+      ", {}", lease(held.left, held.command_ended ? "its command has ended, --min-hold ends in" : "lease ends in"));
   if (held.fence) {
     text += fmt::format(", fence {}", held.fence->value);
   }
@@ -67,12 +68,16 @@ std::string ordinal(std::size_t number) {
 
 }  // namespace
 
-std::string who(const core::Who& who) {
+std::string who(const core::Who& who, bool ended) {
   std::string text = who.user.empty() && who.host.empty()
                          ? "somebody"
                          : fmt::format("{}@{}", core::escaped(who.user), core::escaped(who.host));
   if (who.pid != 0) {
-    text += fmt::format(" (pid {}{}{})", who.pid, who.command.empty() ? "" : ", ", core::escaped(who.command));
+    text += fmt::format(" (pid {}{}{}{})",
+                        who.pid,
+                        who.command.empty() ? "" : ", ",
+                        core::escaped(who.command),
+                        ended ? ", ended" : "");
   }
   return text;
 }
@@ -195,6 +200,9 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
   const std::string name = core::escaped(key.text());
   if (held == nullptr || !held->fence) {
     return fmt::format("{} is free now; the program that held it does not learn of it", name);
+  }
+  if (held->command_ended) {
+    return fmt::format("{} is free now; its command had ended", name);
   }
   return held->durable
              ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))

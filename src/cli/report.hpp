@@ -34,8 +34,8 @@ private:
 // Sentences without "lk: " and full stop. What comes from a store or a user is escaped in them.
 namespace sentence {
 
-// "deploy@web3 (pid 4312, rsync)".
-std::string who(const core::Who& who);
+// "deploy@web3 (pid 4312, rsync)", or "deploy@web3 (pid 4312, rsync, ended)".
+std::string who(const core::Who& who, bool ended = false);
 // Why the lock cannot be had: "K is held by …", "K is free but promised to …", "K is held by another program (redis
 // zset) …".
 std::string refusal(const core::Key& key, const core::Occupant& by);

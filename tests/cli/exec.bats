@@ -644,6 +644,36 @@ PY
   done
 }
 
+@test "a lock that --min-hold alone keeps says so" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key durable --ttl 60 -q
+    is_field durable .command_ended false
+    start_guarded --key k --min-hold 1h
+    is_field k .command_ended false
+    run -0 lk status k
+    [[ $output != *ended* ]]
+    let_go
+    ends_with 0 "$lk_pid"
+    is_field k .command_ended true
+    is_field free .command_ended null
+    run -0 lk status k
+    [[ $output =~ expires\ +20[^$'\n']+\ \(in\ 59m[0-9s]*\)\;\ its\ command\ has\ ended,\ --min-hold\ keeps\ it ]]
+    run -0 lk status
+    [[ $output = *"(pid $lk_pid, sh, ended)"* ]]
+    run -75 --separate-stderr lk exec --key k -- touch ran
+    [[ $stderr =~ ^"lk: k is held by ".*" (pid $lk_pid, sh) for ".*", its command has ended, --min-hold ends in 59m" ]]
+    # What the command has left behind may know its owner still: waiting would end.
+    LK_HELD=$(field k .owner) run -75 --separate-stderr lk exec --key k --wait 100ms -- touch ran
+    [[ $stderr = 'lk: gave up after '*', its command has ended, '* ]]
+    [ ! -e ran ]
+    run -0 --separate-stderr lk release --key k --force --yes
+    [ "$stderr" = 'lk: k is free now; its command had ended' ]
+    run -0 lk exec --key k -- "$LK" status k --json
+    [ "$(jq -r '.[0].command_ended' <<<"$output")" = false ]
+  done
+}
+
 @test "--min-hold holds also if lk is killed" {
   for store in $stores; do
     fresh_store "$store"
