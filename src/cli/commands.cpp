@@ -1,6 +1,9 @@
 // THE list of subcommands, and the help that is made from it.
 #include "cli/commands.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "cli/ending.hpp"
@@ -9,6 +12,40 @@
 #include "core/text.hpp"
 
 namespace cli {
+
+namespace {
+
+struct Hint {
+  std::string_view word;
+  std::string_view command;
+};
+
+// What other tools call it.
+constexpr std::array<Hint, 16> hints{{
+    {"run", "exec"},
+    {"with", "exec"},
+    {"lock", "exec or acquire"},
+    {"get", "acquire"},
+    {"try", "acquire"},
+    {"wait", "block"},
+    {"extend", "renew"},
+    {"refresh", "renew"},
+    {"free", "release"},
+    {"remove", "release"},
+    {"rm", "release"},
+    {"unlock", "release"},
+    {"list", "status"},
+    {"ls", "status"},
+    {"ps", "status"},
+    {"show", "status"},
+}};
+
+std::string hint_for(std::string_view typed, const std::vector<std::string_view>& names) {
+  const auto* const hint = std::ranges::find(hints, typed, &Hint::word);
+  return hint != hints.end() ? fmt::format(": did you mean {}?", hint->command) : did_you_mean(typed, names);
+}
+
+}  // namespace
 
 const std::vector<const Command*>& commands() {
   static const std::vector<const Command*> list{
@@ -33,7 +70,7 @@ const Command& find_command(std::string_view name) {
     }
     names.push_back(command->name);
   }
-  throw usage_error(fmt::format("unknown command '{}'{}", core::escaped(name), did_you_mean(name, names)));
+  throw usage_error(fmt::format("unknown command '{}'{}", core::escaped(name), hint_for(name, names)));
 }
 
 std::string general_help() {

@@ -21,7 +21,7 @@ extern const Command status_command;
 
 const std::vector<const Command*>& commands();
 
-// Throws a usage error that names the nearest command.
+// Throws a usage error that names the nearest command, or the one that other tools call so.
 const Command& find_command(std::string_view name);
 
 // What `lk help` and `lk help NAME` print.

@@ -48,7 +48,8 @@ public:
         return to_int(ExitCode::ok);
       }
     }
-    throw usage_error("completion needs the name of a shell: bash, zsh or fish");
+    throw usage_error(fmt::format("completion needs the name of a shell: bash, zsh or fish{}",
+                                  m_words.size() == 1 ? but_not(m_words.front()) : ""));
   }
 
 private:
@@ -58,18 +59,18 @@ private:
     std::vector<std::string> words;
     if (*m_list == "stores" || *m_list == "locks") {
       const Configuration configuration = read_configuration(m_common.config);
-      for (const auto& [name, entries] : *m_list == "stores" ? configuration.stores : configuration.locks) {
+      for (const auto& [name, section] : *m_list == "stores" ? configuration.stores : configuration.locks) {
         words.push_back(name);
       }
     } else if (*m_list == "parameters") {
       const Settings settings = settle(m_common, std::nullopt, m_named);
-      if (const Given* const key = find(settings.lock, "key")) {
+      if (const Given* const key = find(settings.lock.entries, "key")) {
         words = parameters_of(*key);
       }
     } else if (*m_list == "keys" || *m_list == "owners") {
       words = of_the_store();
     } else {
-      throw usage_error("--list must be stores, locks, parameters, keys or owners");
+      throw usage_error(fmt::format("--list must be stores, locks, parameters, keys or owners{}", but_not(*m_list)));
     }
     std::string text;
     for (const std::string& word : words) {

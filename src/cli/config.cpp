@@ -1,5 +1,7 @@
 // lk config: the settings that hold, and where each comes from.
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,10 +12,12 @@
 #include "cli/open_store.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/report.hpp"
 #include "cli/table.hpp"
 #include "core/lease.hpp"
 #include "core/store_url.hpp"
 #include "core/text.hpp"
+#include "os/real_clock.hpp"
 
 namespace cli {
 
@@ -27,7 +31,7 @@ public:
     const Configuration configuration = read_configuration(m_common.config);
     const Settings settings = settle(m_common);
     m_rows.push_back({{"SETTING"}, {"VALUE"}, {"FROM"}});
-    const core::StoreUrl url = store_url(settings);
+    const core::StoreUrl url = checked_address(settings);
     add("store", settings.store_name ? settings.store_name->value : url.redacted(), source_of_store(settings));
     add("ttl", settings.ttl);
     if (settings.ttl) {
@@ -36,13 +40,15 @@ public:
     add("prefix", settings.prefix, "lk:");
     add("password", settings.password ? "***" : "none", settings.password ? place_of(*settings.password) : "default");
     add("color", settings.color ? "yes" : "no", "");
-    for (const auto& [name, entries] : configuration.stores) {
-      check_store(configuration, name);
-      add_all("stores", name, entries);
+    check_defaults(configuration);
+    for (const auto& [name, section] : configuration.stores) {
+      check_store(configuration, {name, section.source});
+      check_password_file(section, settings);
+      add_all("stores", name, section.entries);
     }
-    for (const auto& [name, entries] : configuration.locks) {
-      check_lock(configuration, name, entries);
-      add_all("locks", name, entries);
+    for (const auto& [name, section] : configuration.locks) {
+      check_lock(configuration, name, section);
+      add_all("locks", name, section.entries);
     }
     for (const auto& file : configuration.files) {
       m_rows.push_back({{"file"}, {core::escaped(file.path)}, {std::string(file.state)}});
@@ -87,29 +93,64 @@ private:
     }
   }
 
-  static void check_store(const Configuration& configuration, const std::string& name) {
+  static void check_store(const Configuration& configuration, const Given& asked) {
     Settings settings;
-    resolve_store(configuration, Given{name, fmt::format("[stores.{}]", name)}, settings);
-    store_url(settings);
+    resolve_store(configuration, asked, settings);
+    checked_address(settings);
+  }
+
+  // Opening finds what only the store itself knows of its address, and asks nobody yet.
+  static core::StoreUrl checked_address(const Settings& settings) {
+    core::StoreUrl url = store_url(settings);
+    open_store(settings, url, false, nullptr, os::RealClock());
+    return url;
+  }
+
+  // Only told: another user may be meant to read it.
+  void check_password_file(const Section& section, const Settings& settings) const {
+    const Given* const file = find(section.entries, "password_file");
+    if (file == nullptr || (settings.password && settings.password->source == file->source)) {
+      return;
+    }
+    // A pipe gives its password once, and a terminal asks for it.
+    std::error_code error;
+    const auto type = std::filesystem::status(password_path(*file), error).type();
+    if (type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::character) {
+      return;
+    }
+    try {
+      password_in(*file, m_common.quiet);
+    } catch (const Ending& ending) {
+      Report(m_common).news(ending.what());
+    }
+  }
+
+  // Also those that something else wins over here.
+  static void check_defaults(const Configuration& configuration) {
+    if (const Given* const store = configuration.default_of("store")) {
+      check_store(configuration, *store);
+    }
+    if (const Given* const ttl = configuration.default_of("ttl")) {
+      duration_of(*ttl, core::shortest_ttl);
+    }
+    if (const Given* const color = configuration.default_of("color")) {
+      colors_stdout(*color);
+    }
   }
 
   // Each value as the command that takes it would.
-  static void check_lock(const Configuration& configuration, const std::string& name, const Entries& entries) {
-    const Given* const key = find(entries, "key");
-    if (key == nullptr) {
-      throw configuration_error(fmt::format("[locks.{}] has no key, for example key = \"{}:{{id}}\"", name, name));
-    }
+  static void check_lock(const Configuration& configuration, const std::string& name, const Section& section) {
+    const Entries& entries = section.entries;
+    const Given& key = key_entry(name, section);
     // Any value will do to see whether the rest of the key is good.
     std::string filled;
     walk_key(
-        *key, [&filled](char c) { filled += c; }, [&filled](const std::string&) { filled += 'x'; });
+        key, [&filled](char c) { filled += c; }, [&filled](const std::string&) { filled += 'x'; });
     if (const auto good = core::Key::parse(filled); !good) {
-      throw configuration_error(fmt::format("{} {}", key->source, good.error()));
+      throw configuration_error(fmt::format("{} {}", key.source, good.error()));
     }
     if (const Given* const store = find(entries, "store")) {
-      Settings settings;
-      resolve_store(configuration, *store, settings);
-      store_url(settings);
+      check_store(configuration, *store);
     }
     for (const char* const entry : {"ttl", "kill_after", "min_hold"}) {
       if (const Given* const given = find(entries, entry)) {

@@ -69,6 +69,20 @@ std::string_view line_of(std::string_view content, std::size_t number) {
   return content.substr(0, content.find('\n'));
 }
 
+// toml++ has written some characters as \uXXXX: no backslash of its text is one to escape.
+std::string escaped_once(std::string_view description) {
+  std::string text;
+  while (true) {
+    const std::size_t backslash = std::min(description.find('\\'), description.size());
+    text += core::escaped(description.substr(0, backslash));
+    if (backslash == description.size()) {
+      return text;
+    }
+    text += '\\';
+    description.remove_prefix(backslash + 1);
+  }
+}
+
 class Reader {
 public:
   Reader(const std::string& path, Configuration& configuration) : m_path(path), m_configuration(configuration) {}
@@ -95,7 +109,7 @@ public:
       throw configuration_error(
           fmt::format("{}: {}",
                       place(m_path, error.source().begin),
-                      secret ? "this is not TOML: text stands in \"quotes\"" : core::escaped(error.description())));
+                      secret ? "this is not TOML: text stands in \"quotes\"" : escaped_once(error.description())));
     }
   }
 
@@ -118,7 +132,7 @@ private:
   }
 
   void sections(const toml::table& all, std::string_view kind, const std::vector<std::string_view>& known,
-                std::map<std::string, Entries, std::less<>>& target) const {
+                Sections& target) const {
     for (const auto& [key, node] : all) {
       const std::string name(key.str());
       if (!is_name(name)) {
@@ -128,7 +142,9 @@ private:
                                               core::escaped(name)));
       }
       const std::string title = fmt::format("[{}.{}]", kind, name);
-      entries(table(node, fmt::format("{}.{}", kind, name)), title, known, target[name]);
+      Section& section = target[name];
+      section.source = fmt::format("{}: {}", place(m_path, node), title);
+      entries(table(node, fmt::format("{}.{}", kind, name)), title, known, section.entries);
     }
   }
 
@@ -172,7 +188,7 @@ bool is_with_password(const Given* url) {
 
 bool holds_a_password(const Configuration& configuration) {
   const auto in_section = [](const auto& section) {
-    const Entries& entries = section.second;
+    const Entries& entries = section.second.entries;
     return find(entries, "password") != nullptr || is_with_password(find(entries, "url")) ||
            is_with_password(find(entries, "store"));
   };
@@ -211,13 +227,15 @@ bool read_file(const std::string& path, bool of_a_user, Configuration& configura
       target.insert_or_assign(name, std::move(given));
     }
   };
+  const auto take_all = [&take](Sections& target, Sections& source) {
+    for (auto& [name, section] : source) {
+      take(target[name].entries, section.entries);
+      target[name].source = std::move(section.source);
+    }
+  };
   take(configuration.defaults, here.defaults);
-  for (auto& [name, entries] : here.stores) {
-    take(configuration.stores[name], entries);
-  }
-  for (auto& [name, entries] : here.locks) {
-    take(configuration.locks[name], entries);
-  }
+  take_all(configuration.stores, here.stores);
+  take_all(configuration.locks, here.locks);
   return true;
 }
 

@@ -18,6 +18,12 @@ struct Given {
 };
 using Entries = std::map<std::string, Given, std::less<>>;
 
+struct Section {
+  Entries entries;
+  std::string source;  // how an error about it begins ("/etc/lk/config.toml:3:1: [locks.nightly]")
+};
+using Sections = std::map<std::string, Section, std::less<>>;
+
 // THE lists of what a file may hold.
 const std::vector<std::string_view>& default_names();  // in [defaults]
 const std::vector<std::string_view>& store_names();    // in [stores.NAME]
@@ -30,8 +36,8 @@ struct Configuration {
   };
   std::vector<File> files;  // in the order they were asked; a later one wins, value by value
   Entries defaults;
-  std::map<std::string, Entries, std::less<>> stores;
-  std::map<std::string, Entries, std::less<>> locks;
+  Sections stores;
+  Sections locks;
   std::vector<std::string> warnings;  // sentences
 
   const Given* default_of(std::string_view name) const;

@@ -173,8 +173,8 @@ core::Terms Exec::terms_of(const Settings& settings, Millis ttl) const {
   const auto given = option_or_lock(m_kill_after, "--kill-after", settings, "kill_after");
   auto terms = core::make_terms(ttl, given ? std::optional(duration_of(*given, Millis(0))) : std::nullopt);
   if (!terms) {
-    throw Ending(given ? blame(*given) : ExitCode::usage,
-                 fmt::format("{} {}", given ? given->source : "--kill-after", terms.error()));
+    throw given ? Ending(blame(*given), fmt::format("{} {}{}", given->source, terms.error(), but_not(given->value)))
+                : usage_error(fmt::format("--kill-after {}", terms.error()));
   }
   return *terms;
 }
@@ -185,6 +185,9 @@ int Exec::run(const Call& call) {
   const core::Key key = key_to_take(m_key, m_raw_key, m_named, settings);
   if (*call.words == nullptr) {
     throw usage_error("no command to run: lk exec --key K -- CMD [ARG...]");
+  }
+  if (**call.words == '\0') {
+    throw usage_error("the command is an empty word: is a variable unset?");
   }
   const Millis ttl = ttl_of(settings, core::shortest_exec_ttl, default_ttl);
   const auto terms = terms_of(settings, ttl);
@@ -223,7 +226,7 @@ int Exec::run(const Call& call) {
 
   if (const auto held = ancestors_lock(*store, key)) {
     if (!m_nested) {
-      report.error(sentence::deadlock(key, "exec"));
+      report.error(sentence::exec_deadlock(key));
       m_line.reason = "deadlock";
       return end(to_int(ExitCode::busy));
     }

@@ -60,6 +60,7 @@ Json to_json(const core::LockState& lock, core::WallTime now, const std::string&
   json["fence"] = held != nullptr && held->fence ? Json(held->fence->value) : Json();
   add_who(json, held != nullptr && held->fence ? &held->who : nullptr);
   json["durable"] = held != nullptr && held->fence ? Json(held->durable) : Json();
+  json["command_ended"] = held != nullptr && held->fence ? Json(held->command_ended) : Json();
   json["type"] = foreign == nullptr ? Json() : Json(foreign->type);
   add_time(json, "since", held == nullptr ? std::nullopt : held->since);
   json["held_ms"] = held == nullptr ? Json() : millis(held->held_for);

@@ -39,6 +39,13 @@ void check_one_key(const std::optional<std::string>& option, const NamedLock& na
   }
 }
 
+Ending key_is_missing(std::string_view where, const Settings& settings) {
+  return usage_error(
+      fmt::format("--key is missing{}{}",
+                  where,
+                  settings.has_locks ? ": give --key K, or --lock NAME for one of the settings file" : ""));
+}
+
 }  // namespace
 
 core::Key parse_key(std::string_view source, std::string_view text) {
@@ -56,7 +63,7 @@ core::Key key_to_take(const std::optional<std::string>& option, bool raw, const 
     return named.key(settings.lock);
   }
   if (!option) {
-    throw usage_error("--key is missing");
+    throw key_is_missing("", settings);
   }
   core::Key key = parse_key("--key", *option);
   const auto is_separator = [](char c) { return c == ':' || c == '/'; };
@@ -81,7 +88,7 @@ core::Key key_of_lock(const std::optional<std::string>& option, const NamedLock&
   if (const auto key = variable("LK_KEY")) {
     return parse_key("LK_KEY", *key);
   }
-  throw usage_error("--key is missing, and LK_KEY is not set");
+  throw key_is_missing(", and LK_KEY is not set", settings);
 }
 
 core::Owner owner_of_lock(const std::optional<std::string>& option, const core::Key& key) {
@@ -122,7 +129,7 @@ std::optional<core::Millis> wait_of(const Given& given) {
   }
   const auto wait = core::parse_duration(given.value);
   if (!wait) {
-    throw Ending(blame(given), fmt::format("{} {}, or forever", given.source, wait.error()));
+    throw Ending(blame(given), fmt::format("{} {}, or forever{}", given.source, wait.error(), but_not(given.value)));
   }
   return *wait;
 }
@@ -151,7 +158,7 @@ hold::OnLost on_lost_of(const Given& given) {
   if (given.value == "warn") {
     return hold::OnLost::warn;
   }
-  throw Ending(blame(given), fmt::format("{} must be term, kill or warn", given.source));
+  throw Ending(blame(given), fmt::format("{} must be term, kill or warn{}", given.source, but_not(given.value)));
 }
 
 std::size_t number_of(const Given& given, std::size_t smallest, std::size_t largest) {

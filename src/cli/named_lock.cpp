@@ -17,15 +17,6 @@ namespace cli {
 
 namespace {
 
-const Given& key_entry(const std::string& lock, const Entries& entries) {
-  const Given* const key = find(entries, "key");
-  if (key == nullptr) {
-    throw configuration_error(fmt::format(
-        "[locks.{}] has no key, for example key = \"{}:{{id}}\"", core::escaped(lock), core::escaped(lock)));
-  }
-  return *key;
-}
-
 std::map<std::string, std::string> values(const std::string& lock, const Given& key,
                                           const std::vector<std::string>& with) {
   const std::vector<std::string> known = parameters_of(key);
@@ -34,8 +25,8 @@ std::map<std::string, std::string> values(const std::string& lock, const Given& 
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     if (equals == std::string::npos) {
-      throw usage_error(
-          fmt::format("--with must be NAME=VALUE, for example {}=7", known.empty() ? "id" : known.front()));
+      throw usage_error(fmt::format(
+          "--with must be NAME=VALUE, for example {}=7{}", known.empty() ? "id" : known.front(), but_not(word)));
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw usage_error(
@@ -56,6 +47,15 @@ std::map<std::string, std::string> values(const std::string& lock, const Given& 
 }
 
 }  // namespace
+
+const Given& key_entry(const std::string& name, const Section& section) {
+  const Given* const key = find(section.entries, "key");
+  if (key == nullptr) {
+    throw configuration_error(
+        fmt::format("{} has no key, for example key = \"{}:{{id}}\"", section.source, core::escaped(name)));
+  }
+  return *key;
+}
 
 void walk_key(const Given& key, const std::function<void(char)>& text,
               const std::function<void(const std::string&)>& parameter) {
@@ -107,8 +107,8 @@ void NamedLock::check() const {
   }
 }
 
-core::Key NamedLock::key(const Entries& entries) const {
-  const Given& pattern = key_entry(*m_name, entries);
+core::Key NamedLock::key(const Section& section) const {
+  const Given& pattern = key_entry(*m_name, section);
   const auto found = values(*m_name, pattern, m_with);
   std::string text;
   walk_key(
@@ -131,8 +131,8 @@ core::Key NamedLock::key(const Entries& entries) const {
   return *std::move(key);
 }
 
-core::Glob NamedLock::glob(const Entries& entries) const {
-  const Given& pattern = key_entry(*m_name, entries);
+core::Glob NamedLock::glob(const Section& section) const {
+  const Given& pattern = key_entry(*m_name, section);
   const auto found = values(*m_name, pattern, m_with);
   std::string text;
   const auto literally = [&text](char c) {
@@ -151,8 +151,8 @@ core::Glob NamedLock::glob(const Entries& entries) const {
   return core::Glob(text);
 }
 
-bool NamedLock::is_complete(const Entries& entries) const {
-  const Given& pattern = key_entry(*m_name, entries);
+bool NamedLock::is_complete(const Section& section) const {
+  const Given& pattern = key_entry(*m_name, section);
   return values(*m_name, pattern, m_with).size() == parameters_of(pattern).size();
 }
 

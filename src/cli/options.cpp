@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/nearest.hpp"
+#include "cli/table.hpp"
 #include "core/text.hpp"
 
 namespace cli {
@@ -128,7 +129,7 @@ void Options::choice(std::string_view names, std::string_view placeholder, std::
                      std::string_view help, std::string& target) {
   value(names, placeholder, help, [name = std::string(names), words = split(words), &target](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) == words.end()) {
-      throw usage_error(fmt::format("{} must be {}", name, one_of(words)));
+      throw usage_error(fmt::format("{} must be {}{}", name, one_of(words), but_not(text)));
     }
     target = text;
   });
@@ -244,13 +245,19 @@ std::string Options::listing() const {
   return text;
 }
 
+std::string but_not(std::string_view value) {
+  constexpr std::size_t longest = 60;
+  return fmt::format(", not '{}'", shortened(core::escaped(value), longest));
+}
+
 core::Millis to_duration(std::string_view name, std::string_view text, core::Millis shortest) {
   const auto duration = core::parse_duration(text);
   if (!duration) {
-    throw usage_error(fmt::format("{} {}", name, duration.error()));
+    throw usage_error(fmt::format("{} {}{}", name, duration.error(), but_not(text)));
   }
   if (*duration < shortest) {
-    throw usage_error(fmt::format("{} must be at least {}, like 30, 1.5s, 5m or 1h30m", name, core::to_text(shortest)));
+    throw usage_error(fmt::format(
+        "{} must be at least {}, like 30, 1.5s, 5m or 1h30m{}", name, core::to_text(shortest), but_not(text)));
   }
   return *duration;
 }
@@ -260,7 +267,7 @@ std::size_t to_number(std::string_view name, std::string_view text, std::size_t 
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (text.empty() || error != std::errc() || stop != end || number < smallest || number > largest) {
-    throw usage_error(fmt::format("{} must be a whole number from {} to {}", name, smallest, largest));
+    throw usage_error(fmt::format("{} must be a whole number from {} to {}{}", name, smallest, largest, but_not(text)));
   }
   return number;
 }

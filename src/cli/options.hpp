@@ -86,6 +86,9 @@ private:
   bool m_help = false;
 };
 
+// ", not 'abc'", for the end of a sentence about a value that cannot be. Never of what may be a secret.
+std::string but_not(std::string_view value);
+
 // The value of an option or variable, or a usage error that begins with its name.
 core::Millis to_duration(std::string_view name, std::string_view text, core::Millis shortest);
 std::size_t to_number(std::string_view name, std::string_view text, std::size_t smallest, std::size_t largest);

@@ -160,7 +160,9 @@ private:
       case core::Eviction::changed:
         break;
     }
-    report.news(sentence::changed(key));
+    // Only for the sentence: nothing is removed, whoever is there by now.
+    const auto now = store->status(key);
+    report.news(sentence::changed(key, now ? now->by : std::nullopt));
     return to_int(ExitCode::busy);
   }
 

@@ -49,7 +49,8 @@ std::string held_by(const core::Held& held) {
   if (held.held_for) {
     text += fmt::format(" for {}", core::to_text(*held.held_for));
   }
-  text += fmt::format(", {}", lease(held.left, "lease ends in"));
+  text += fmt::format(
+      ", {}", lease(held.left, held.command_ended ? "its command has ended, --min-hold ends in" : "lease ends in"));
   if (held.fence) {
     text += fmt::format(", fence {}", held.fence->value);
   }
@@ -67,12 +68,16 @@ std::string ordinal(std::size_t number) {
 
 }  // namespace
 
-std::string who(const core::Who& who) {
+std::string who(const core::Who& who, bool ended) {
   std::string text = who.user.empty() && who.host.empty()
                          ? "somebody"
                          : fmt::format("{}@{}", core::escaped(who.user), core::escaped(who.host));
   if (who.pid != 0) {
-    text += fmt::format(" (pid {}{}{})", who.pid, who.command.empty() ? "" : ", ", core::escaped(who.command));
+    text += fmt::format(" (pid {}{}{}{})",
+                        who.pid,
+                        who.command.empty() ? "" : ", ",
+                        core::escaped(who.command),
+                        ended ? ", ended" : "");
   }
   return text;
 }
@@ -103,10 +108,18 @@ std::string line_full(const core::Key& key, const core::Occupant& by, std::size_
   return fmt::format("the line is full (--max-waiting {}): {}", max_waiting, refusal(key, by));
 }
 
-std::string deadlock(const core::Key& key, std::string_view command) {
-  return fmt::format("{} is held by the lk exec that this lk {} runs under: waiting for it would never end",
-                     core::escaped(key.text()),
-                     command);
+std::string exec_deadlock(const core::Key& key) {
+  return fmt::format(
+      "{} is held by the lk exec that this lk exec runs under: waiting for it would never end (--nested runs the "
+      "command under that lock)",
+      core::escaped(key.text()));
+}
+
+std::string block_deadlock(const core::Key& key) {
+  return fmt::format(
+      "{} is held by the lk exec that this lk block runs under: waiting for it would never end (go on without lk "
+      "block: what runs here has that lock already)",
+      core::escaped(key.text()));
 }
 
 std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited) {
@@ -188,13 +201,18 @@ std::string evicted(const core::Key& key, const core::Occupant& by) {
   if (held == nullptr || !held->fence) {
     return fmt::format("{} is free now; the program that held it does not learn of it", name);
   }
+  if (held->command_ended) {
+    return fmt::format("{} is free now; its command had ended", name);
+  }
   return held->durable
              ? fmt::format("{} is free now; what {} does under it is not stopped", name, who(held->who))
              : fmt::format("{} is free now; the command of {} may run on until its next renewal", name, who(held->who));
 }
 
-std::string changed(const core::Key& key) {
-  return fmt::format("nothing was removed: the holder of {} changed meanwhile", core::escaped(key.text()));
+std::string changed(const core::Key& key, const std::optional<core::Occupant>& by) {
+  return fmt::format("nothing was removed: the holder of {} changed meanwhile{}",
+                     core::escaped(key.text()),
+                     by ? fmt::format("; {}", refusal(key, *by)) : "");
 }
 
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by) {

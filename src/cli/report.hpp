@@ -34,8 +34,8 @@ private:
 // Sentences without "lk: " and full stop. What comes from a store or a user is escaped in them.
 namespace sentence {
 
-// "deploy@web3 (pid 4312, rsync)".
-std::string who(const core::Who& who);
+// "deploy@web3 (pid 4312, rsync)", or "deploy@web3 (pid 4312, rsync, ended)".
+std::string who(const core::Who& who, bool ended = false);
 // Why the lock cannot be had: "K is held by …", "K is free but promised to …", "K is held by another program (redis
 // zset) …".
 std::string refusal(const core::Key& key, const core::Occupant& by);
@@ -43,7 +43,8 @@ std::string refusal(const core::Key& key, const core::Occupant& by);
 std::string gave_up(const core::Key& key, const core::Occupant& by, core::Millis waited);
 std::string line_full(const core::Key& key, const core::Occupant& by, std::size_t max_waiting);
 // Waiting for a lock that an exec further up holds until we are done.
-std::string deadlock(const core::Key& key, std::string_view command);
+std::string exec_deadlock(const core::Key& key);
+std::string block_deadlock(const core::Key& key);
 // The store was in trouble, to the end of the wait or (no `waited`) at once.
 std::string not_acquired(const core::StoreError& error, const core::Key& key, std::optional<core::Millis> waited);
 // After a lost answer: what may be held now, and until when at the latest.
@@ -65,7 +66,8 @@ std::string stands_on(const core::Key& key);
 
 // release --force.
 std::string evicted(const core::Key& key, const core::Occupant& by);
-std::string changed(const core::Key& key);
+// `by`: who was found after that.
+std::string changed(const core::Key& key, const std::optional<core::Occupant>& by);
 std::string other_fence(const core::Key& key, core::Fence wanted, const core::Occupant& by);
 
 // status. `bare`: without a prefix a list has only what lk itself holds; other programs' data is not taken for locks.

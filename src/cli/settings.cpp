@@ -15,6 +15,7 @@
 #include "cli/ending.hpp"
 #include "cli/environment.hpp"
 #include "cli/nearest.hpp"
+#include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "core/text.hpp"
 
@@ -40,12 +41,54 @@ std::optional<Given> first_of(const std::optional<std::string>& on_the_line, con
   return copy_of(fallback);
 }
 
-// The first line of a file that holds nothing but a password. A relative path starts where the settings file is.
-std::string password_in(const Given& file, bool quiet) {
-  std::filesystem::path path = file.value;
-  if (path.is_relative()) {
-    path = std::filesystem::path(file.file).parent_path() / path;
+std::string files_of(const Configuration& configuration) {
+  std::string text;
+  for (const auto& file : configuration.files) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", core::escaped(file.path));
   }
+  return text;
+}
+
+// A name that no section has: what there is instead.
+[[noreturn]] void no_such(const Given& asked, std::string_view kind, const Sections& sections,
+                          const Configuration& configuration, std::string_view way_out) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const auto& [name, section] : sections) {
+    names.push_back(name);
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  }
+  const std::string near = did_you_mean(asked.value, names);
+  throw configuration_error(fmt::format(
+      "{}: no {} is called '{}'{}{}",
+      asked.source,
+      kind,
+      core::escaped(asked.value),
+      near,
+      !list.empty() ? fmt::format(" (there is {})", list)
+                    : fmt::format(": no settings file names one ({}){}", files_of(configuration), way_out)));
+}
+
+}  // namespace
+
+bool colors_stdout(const std::optional<Given>& color) {
+  const std::string when = color ? color->value : "auto";
+  if (when == "always" || when == "never") {
+    return when == "always";
+  }
+  if (when != "auto") {
+    throw configuration_error(fmt::format("{} must be auto, always or never{}", color->source, but_not(when)));
+  }
+  return ::isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
+}
+
+std::filesystem::path password_path(const Given& file) {
+  const std::filesystem::path path = file.value;
+  return path.is_relative() ? std::filesystem::path(file.file).parent_path() / path : path;
+}
+
+std::string password_in(const Given& file, bool quiet) {
+  const std::filesystem::path path = password_path(file);
   std::ifstream in(path);
   std::string why = in ? "its first line is empty" : std::strerror(errno);
   constexpr std::size_t longest_password = 4096;
@@ -71,48 +114,6 @@ std::string password_in(const Given& file, bool quiet) {
   return password;
 }
 
-std::string files_of(const Configuration& configuration) {
-  std::string text;
-  for (const auto& file : configuration.files) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", core::escaped(file.path));
-  }
-  return text;
-}
-
-// A name that no section has: what there is instead.
-[[noreturn]] void no_such(const Given& asked, std::string_view kind,
-                          const std::map<std::string, Entries, std::less<>>& sections,
-                          const Configuration& configuration, std::string_view way_out) {
-  std::vector<std::string_view> names;
-  std::string list;
-  for (const auto& [name, entries] : sections) {
-    names.push_back(name);
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-  }
-  const std::string near = did_you_mean(asked.value, names);
-  throw configuration_error(fmt::format(
-      "{}: no {} is called '{}'{}{}",
-      asked.source,
-      kind,
-      core::escaped(asked.value),
-      near,
-      !list.empty() ? fmt::format(" (there is {})", list)
-                    : fmt::format(": no settings file names one ({}){}", files_of(configuration), way_out)));
-}
-
-bool on_stdout(const std::optional<Given>& color) {
-  const std::string when = color ? color->value : "auto";
-  if (when == "always" || when == "never") {
-    return when == "always";
-  }
-  if (when != "auto") {
-    throw configuration_error(fmt::format("{} must be auto, always or never", color->source));
-  }
-  return ::isatty(STDOUT_FILENO) == 1 && variable("TERM") != "dumb";
-}
-
-}  // namespace
-
 void resolve_store(const Configuration& configuration, const Given& asked, Settings& settings) {
   if (!is_name(asked.value)) {
     settings.store = asked;
@@ -122,18 +123,18 @@ void resolve_store(const Configuration& configuration, const Given& asked, Setti
   if (found == configuration.stores.end()) {
     no_such(asked, "store", configuration.stores, configuration, "; a path has a slash, like ./locks.db");
   }
-  const Given* const url = find(found->second, "url");
+  const Section& section = found->second;
+  const Given* const url = find(section.entries, "url");
   if (url == nullptr) {
-    throw configuration_error(fmt::format(
-        "{}: [stores.{}] has no url, for example url = \"redis://host:6379/0\"", asked.source, asked.value));
+    throw configuration_error(fmt::format("{} has no url, for example url = \"redis://host:6379/0\"", section.source));
   }
   settings.store = *url;
   settings.store_name = asked;
   if (!settings.prefix) {
-    settings.prefix = copy_of(find(found->second, "prefix"));
+    settings.prefix = copy_of(find(section.entries, "prefix"));
   }
   if (!settings.password) {
-    settings.password = copy_of(find(found->second, "password"));
+    settings.password = copy_of(find(section.entries, "password"));
   }
 }
 
@@ -153,18 +154,19 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     }
     settings.lock = found->second;
   }
+  settings.has_locks = !configuration.locks.empty();
   settings.prefix = first_of(line.prefix, "--prefix", nullptr, "LK_PREFIX", nullptr);
   // Empty is as good as not set: a password that a job's environment is to fill in often comes empty.
   if (auto password = variable("LK_REDIS_PASSWORD"); password && !password->empty()) {
     settings.password = Given{*std::move(password), "LK_REDIS_PASSWORD"};
   }
-  settings.ttl = first_of(ttl, "--ttl", find(settings.lock, "ttl"), "LK_TTL", configuration.default_of("ttl"));
-  const auto store =
-      first_of(line.store, "--store", find(settings.lock, "store"), "LK_STORE", configuration.default_of("store"));
+  settings.ttl = first_of(ttl, "--ttl", find(settings.lock.entries, "ttl"), "LK_TTL", configuration.default_of("ttl"));
+  const auto store = first_of(
+      line.store, "--store", find(settings.lock.entries, "store"), "LK_STORE", configuration.default_of("store"));
   if (store) {
     resolve_store(configuration, *store, settings);
     if (settings.store_name) {
-      const Entries& entries = configuration.stores.find(settings.store_name->value)->second;
+      const Entries& entries = configuration.stores.find(settings.store_name->value)->second.entries;
       if (const Given* const file = find(entries, "password_file"); file != nullptr && !settings.password) {
         settings.password = Given{password_in(*file, line.quiet), file->source, file->file};
       }
@@ -174,16 +176,16 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     settings.prefix = copy_of(configuration.default_of("prefix"));
   }
   if (!line.color.empty()) {
-    settings.color = on_stdout(Given{line.color, "--color"});
+    settings.color = colors_stdout(Given{line.color, "--color"});
   } else if (variable("NO_COLOR").value_or("").empty()) {
-    settings.color = on_stdout(copy_of(configuration.default_of("color")));
+    settings.color = colors_stdout(copy_of(configuration.default_of("color")));
   }
   return settings;
 }
 
 std::optional<Given> option_or_lock(const std::optional<std::string>& option, const char* option_name,
                                     const Settings& settings, const char* name) {
-  return first_of(option, option_name, find(settings.lock, name), nullptr, nullptr);
+  return first_of(option, option_name, find(settings.lock.entries, name), nullptr, nullptr);
 }
 
 }  // namespace cli

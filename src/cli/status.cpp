@@ -66,7 +66,7 @@ Row table_row(const core::LockState& lock, bool color) {
   std::string note;
   if (lock.by) {
     if (const auto* const held = std::get_if<core::Held>(&*lock.by)) {
-      holder = held->fence ? sentence::who(held->who)
+      holder = held->fence ? sentence::who(held->who, held->command_ended)
                            : fmt::format("another program ({})", core::escaped(held->owner.bytes()));
       since = ago(held->held_for);
       expires = ends_in(held->left);
@@ -190,7 +190,7 @@ private:
     add("owner", core::escaped(held.owner.bytes()));
     add("fence", held.fence ? fmt::format("{}", held.fence->value) : "none");
     add("since", held.since ? fmt::format("{} ({})", local_time(*held.since), ago(held.held_for)) : ago(held.held_for));
-    add("expires", at_end_of(held.left));
+    add("expires", at_end_of(held.left) + (held.command_ended ? "; its command has ended, --min-hold keeps it" : ""));
     if (held.fence) {
       add("durable", held.durable ? "yes" : "no (a reboot may end it)");
     }

@@ -94,7 +94,8 @@ std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& ke
   // Trouble is left to the asking that follows: it may pass.
   const auto state = store.status(key);
   const auto* const held = state && state->by ? std::get_if<core::Held>(&*state->by) : nullptr;
-  return held != nullptr && held_by_ancestor(held->owner.bytes()) ? std::optional(*held) : std::nullopt;
+  return held != nullptr && !held->command_ended && held_by_ancestor(held->owner.bytes()) ? std::optional(*held)
+                                                                                          : std::nullopt;
 }
 
 core::Who who_asks(std::int64_t pid, std::string command, const std::optional<std::string>& note) {
@@ -153,7 +154,7 @@ int Taking::run(const Call&) {
 
   const bool waits = !at_most || *at_most > Millis(0);
   if (waits && ancestors_lock(*store, key)) {
-    report.news(sentence::deadlock(key, "block"));
+    report.news(sentence::block_deadlock(key));
     return to_int(ExitCode::busy);
   }
 

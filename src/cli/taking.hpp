@@ -14,7 +14,7 @@ namespace cli {
 // For people: this user on this machine, and the process that `pid` names.
 core::Who who_asks(std::int64_t pid, std::string command, const std::optional<std::string>& note);
 
-// The lock, if an exec that this process runs under holds it: waiting for it would never end.
+// The lock, if an exec that this process runs under holds it for its command: waiting for it would never end.
 std::optional<core::Held> ancestors_lock(core::Store& store, const core::Key& key);
 
 class Taking : public Action {

@@ -20,11 +20,10 @@ tl::expected<Terms, std::string> make_terms(Millis ttl, std::optional<Millis> ki
     if (most <= Millis(0)) {
       return tl::make_unexpected(fmt::format("does not fit into a ttl of {}: use a ttl of 1s or more", to_text(ttl)));
     }
-    return tl::make_unexpected(
-        fmt::format("must be at most {} with a ttl of {}, or the command would be stopped before a renewal "
-                    "can be tried twice",
-                    to_text(most),
-                    to_text(ttl)));
+    return tl::make_unexpected(fmt::format(
+        "must be at most {} with a ttl of {} (a renewal can then be tried twice before the command is stopped)",
+        to_text(most),
+        to_text(ttl)));
   }
   return terms;
 }

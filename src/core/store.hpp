@@ -70,6 +70,7 @@ struct Held {
   std::optional<Millis> held_for;
   std::optional<WallTime> since;
   std::optional<Millis> left;  // none: it never ends by itself
+  bool command_ended = false;  // an exec's grant that was left (Store::leave)
 };
 
 // The lock is free, and promised to the first in line.

@@ -186,7 +186,7 @@ start_waiter() {
     fresh_store "$store"
     lk acquire --key k --ttl 60 --owner outer >first
     LK_HELD=$'other\nouter' run -75 --separate-stderr lk block --key k
-    [ "$stderr" = 'lk: k is held by the lk exec that this lk block runs under: waiting for it would never end' ]
+    [ "$stderr" = 'lk: k is held by the lk exec that this lk block runs under: waiting for it would never end (go on without lk block: what runs here has that lock already)' ]
     # Another's lock is waited for as ever, and one try is no wait.
     LK_HELD=other run -75 --separate-stderr lk block --key k --wait 100ms
     [[ $stderr == 'lk: gave up after '* ]]

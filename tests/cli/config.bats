@@ -97,7 +97,7 @@ TOML
   run -64 lk "${words[@]}" --with a=1 --with b=2 --with a=1
   [ "$output" = 'lk: --with a is given twice' ]
   run -64 lk "${words[@]}" --with a
-  [ "$output" = 'lk: --with must be NAME=VALUE, for example a=7' ]
+  [ "$output" = "lk: --with must be NAME=VALUE, for example a=7, not 'a'" ]
   run -64 lk "${words[@]}" --key k
   [[ $output = 'lk: --key and --lock exclude each other'* ]]
   run -64 lk "${words[@]}" --with a=1 --with b=$'\n'
@@ -134,6 +134,7 @@ TOML
   bad 1: 'stores must be a table: [stores]' <<<'stores = 3'
   bad 1: 'locks.a must be a table: [locks.a]' <<<'locks.a = 3'
   bad 1: 'must have a name of letters' <<<'[locks."a b"]'
+  bad 2:9 "color must be auto, always or never, not 'blue'" <<<$'[defaults]\ncolor = "blue"'
   bad 2:7 'ttl must be at least 100ms' <<<$'[defaults]\nttl = "1ms"'
 }
 
@@ -142,7 +143,8 @@ TOML
     settings <<<$'[locks.a]\nkey = "k"\n'"$entry"
     run -78 lk exec --lock a --store ./untouched.db -- touch ran
     echo "$entry: $output"
-    [[ $output = "lk: $(at 3:)"* ]]
+    value=${entry#* = }
+    [[ $output = "lk: $(at 3:)"*", not '${value//\"/}'" ]]
     [ ! -e ran ]
     # lk config finds it as well, but for what depends on the ttl of a command.
     [[ $entry = kill_after* ]] || run -78 lk config
@@ -150,9 +152,36 @@ TOML
   settings <<<$'[locks.a]\nkey = "k:{"'
   run -78 lk acquire --lock a
   [[ $output = "lk: $(at 2:7)"* ]]
-  settings <<<$'[locks.a]\nttl = 3'
-  run -78 lk acquire --lock a
-  [ "$output" = 'lk: [locks.a] has no key, for example key = "a:{id}"' ]
+}
+
+@test "a section without what it must have is told with its place" {
+  for words in 'acquire --lock a' 'status --lock a' config; do
+    settings <<<$'[defaults]\nttl = 9\n  [locks.a]\n  ttl = 3'
+    # shellcheck disable=SC2086
+    run -78 --separate-stderr lk $words
+    [ "$stderr" = "lk: $(at 3:3): [locks.a] has no key, for example key = \"a:{id}\"" ]
+  done
+  for words in 'acquire --key k --store x' 'acquire --lock a' config; do
+    settings <<<$'[locks.a]\nkey = "k"\nstore = "x"\n[stores.x]\nprefix = "p:"'
+    # shellcheck disable=SC2086
+    run -78 --separate-stderr lk $words
+    [ "$stderr" = "lk: $(at 4:1): [stores.x] has no url, for example url = \"redis://host:6379/0\"" ]
+  done
+  settings <<<$'stores.x = {}'
+  LK_STORE=x run -78 --separate-stderr lk status
+  [[ $stderr = "lk: $(at 1:)"*': [stores.x] has no url, for example '* ]]
+}
+
+@test "the text of a TOML error is escaped once" {
+  says() {
+    settings
+    run -78 --separate-stderr lk status
+    echo "$stderr"
+    [[ $stderr = "lk: $(at "$1")"*"$2" ]]
+  }
+  says 1:5 "expected '=', saw '\\u001B'" <<<$'ttl \e30'
+  says 1:8 "expected 'true', saw 't\\u{009b}'" <<<$'ttl = t\xc2\x9b'
+  says 1: "unknown escape sequence '\\q'" <<<$'ttl = "\\q"'
 }
 
 @test "--config and LK_CONFIG name the one file that is read" {
@@ -205,6 +234,55 @@ TOML
     "locks.a.key a:{id} $file:7:7" "locks.a.store prod $file:8:9" "file /etc/lk/config.toml not there" "file $file read"; do
     grep -qxF -- "$line" <<<"$squeezed" || { echo "missing: $line"; false; }
   done
+}
+
+@test "lk config notices an address or default that cannot be, whatever wins over it, and shows no password" {
+  for bad in 'redis://me:geheim@h:x/0' 'redis://h?geheim=1&op_timeout=soon' 'redis://:geheim@h/0#' redis:h; do
+    for section in defaults:store stores.other:url locks.other:store; do
+      settings <<TOML
+[stores.here]
+url = "$PWD/here.db"
+[locks.good]
+key = "other"
+[$(cut -d: -f1 <<<"$section")]
+${section#*:} = "$bad"
+$([ "${section%:*}" != locks.other ] || echo 'key = "other"')
+TOML
+      run -78 --separate-stderr lk config --store here
+      echo "$section: $bad: $stderr"
+      [ -z "$output" ]
+      [[ $stderr = "lk: $(at 6:)"*must* || $stderr = "lk: $(at 6:)"*' has '* ]]
+      [[ $stderr != *:geheim* ]]
+    done
+  done
+  for entry in 'ttl = "soon"' 'color = "blue"'; do
+    settings <<<$'[defaults]\n'"$entry"
+    LK_TTL=9 NO_COLOR=1 run -78 --separate-stderr lk config
+    [[ $stderr = "lk: $(at 2:)"* ]]
+  done
+  settings <<<$'[stores.far]\nurl = "rediss://127.0.0.1:1/0"\n[stores.new]\nurl = "./new/locks.db"'
+  run -0 --separate-stderr lk config --store far
+  [ -z "$stderr" ]
+  [ ! -e new ]
+}
+
+@test "lk config notices a password file that cannot be read, whichever store has it" {
+  settings <<<$'[stores.a]\nurl = "redis://a"\npassword_file = "gone"\n[stores.b]\nurl = "redis://b"\npassword_file = "empty"
+[stores.c]\nurl = "redis://c"\npassword_file = "pipe"\n[stores.d]\nurl = "redis://d"\npassword_file = "good"'
+  : >"$HOME/.config/lk/empty"
+  mkfifo "$HOME/.config/lk/pipe"
+  (umask 077 && echo geheim >"$HOME/.config/lk/good")
+  nothing="no password can be read from $HOME/.config/lk"
+  for store in d ./locks.db; do
+    run -0 --separate-stderr lk config --store "$store"
+    [[ $output = *stores.d.password_file* && $output$stderr != *geheim* ]]
+    [ "$stderr" = "lk: $(at 3:17): password_file: $nothing/gone (No such file or directory)
+lk: $(at 6:17): password_file: $nothing/empty (its first line is empty)" ]
+  done
+  run -0 --separate-stderr lk config --store d -q
+  [ -z "$stderr" ]
+  run -78 --separate-stderr lk config --store a
+  [ "$stderr" = "lk: $(at 3:17): password_file: $nothing/gone (No such file or directory)" ]
 }
 
 @test "a password that everybody can read gets a warning, and only that" {

@@ -159,6 +159,11 @@ load worlds
     run -64 --separate-stderr lk exec $words
     [ "$stderr" = 'lk: no command to run: lk exec --key K -- CMD [ARG...]' ]
   done
+  # shellcheck disable=SC2086
+  for words in '--key k' '--key k --nested'; do
+    run -64 --separate-stderr lk exec $words -- '' x
+    [ "$stderr" = 'lk: the command is an empty word: is a variable unset?' ]
+  done
   [ ! -e "$LK_STORE" ]
 }
 
@@ -639,6 +644,36 @@ PY
   done
 }
 
+@test "a lock that --min-hold alone keeps says so" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key durable --ttl 60 -q
+    is_field durable .command_ended false
+    start_guarded --key k --min-hold 1h
+    is_field k .command_ended false
+    run -0 lk status k
+    [[ $output != *ended* ]]
+    let_go
+    ends_with 0 "$lk_pid"
+    is_field k .command_ended true
+    is_field free .command_ended null
+    run -0 lk status k
+    [[ $output =~ expires\ +20[^$'\n']+\ \(in\ 59m[0-9s]*\)\;\ its\ command\ has\ ended,\ --min-hold\ keeps\ it ]]
+    run -0 lk status
+    [[ $output = *"(pid $lk_pid, sh, ended)"* ]]
+    run -75 --separate-stderr lk exec --key k -- touch ran
+    [[ $stderr =~ ^"lk: k is held by ".*" (pid $lk_pid, sh) for ".*", its command has ended, --min-hold ends in 59m" ]]
+    # What the command has left behind may know its owner still: waiting would end.
+    LK_HELD=$(field k .owner) run -75 --separate-stderr lk exec --key k --wait 100ms -- touch ran
+    [[ $stderr = 'lk: gave up after '*', its command has ended, '* ]]
+    [ ! -e ran ]
+    run -0 --separate-stderr lk release --key k --force --yes
+    [ "$stderr" = 'lk: k is free now; its command had ended' ]
+    run -0 lk exec --key k -- "$LK" status k --json
+    [ "$(jq -r '.[0].command_ended' <<<"$output")" = false ]
+  done
+}
+
 @test "--min-hold holds also if lk is killed" {
   for store in $stores; do
     fresh_store "$store"
@@ -657,7 +692,7 @@ PY
   for store in $stores; do
     fresh_store "$store"
     run -75 --separate-stderr lk exec --key k -- "$LK" exec -E 0 --key k --wait forever -- touch ran
-    [ "$stderr" = 'lk: k is held by the lk exec that this lk exec runs under: waiting for it would never end' ]
+    [ "$stderr" = 'lk: k is held by the lk exec that this lk exec runs under: waiting for it would never end (--nested runs the command under that lock)' ]
     # Two levels up as well, and the line of owners grows.
     run -75 lk exec --key k --owner a -- "$LK" exec --key j --owner b -- "$LK" exec --key k -- touch ran
     [ "$(lk exec --key k --owner a -- "$LK" exec --key j --owner b -- sh -c 'echo "$LK_HELD" | paste -sd+')" = a+b ]
@@ -697,17 +732,20 @@ PY
   }
   # C11 C12
   for bad in 0 0s 999ms; do
-    refused '--ttl must be at least 1s, like 30, 1.5s, 5m or 1h30m' --ttl "$bad"
+    refused "--ttl must be at least 1s, like 30, 1.5s, 5m or 1h30m, not '$bad'" --ttl "$bad"
   done
-  refused '--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m' --ttl 367d
-  refused '--ttl must be a duration like 30, 1.5s, 5m or 1h30m' --ttl -1
-  refused '--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever' --wait never
-  refused '--on-lost must be term, kill or warn' --on-lost pray
+  refused "--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m, not '367d'" --ttl 367d
+  refused "--ttl must be a duration like 30, 1.5s, 5m or 1h30m, not '-1'" --ttl -1
+  refused "--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever, not 'never'" --wait never
+  refused "--on-lost must be term, kill or warn, not 'pray'" --on-lost pray
   for bad in -1 256 x ''; do
-    refused '--busy-exit must be a whole number from 0 to 255' --busy-exit "$bad"
+    refused "--busy-exit must be a whole number from 0 to 255, not '$bad'" --busy-exit "$bad"
   done
-  run -64 --separate-stderr lk exec --key k --ttl 10 --kill-after 5s -- touch ran
-  [[ $stderr == 'lk: --kill-after '* ]]
+  refused "--kill-after must be at most 4.8s with a ttl of 10s (a renewal can then be tried twice before the command is stopped), not '5s'" \
+    --ttl 10 --kill-after 5s
+  for name in kill-after min-hold; do
+    refused "--$name must be a duration like 30, 1.5s, 5m or 1h30m, not 'soon'" "--$name" soon
+  done
   run -64 --separate-stderr lk exec --key k --status-fd 77 -- touch ran
   [ "$stderr" = 'lk: --status-fd 77 is not open for writing: add 77>FILE to the command line' ]
   run -64 --separate-stderr lk exec --key k --status-fd 77 -- touch ran 77</dev/null

@@ -93,7 +93,6 @@ ends_as='import subprocess, sys; print(subprocess.run(sys.argv[1:], restore_sign
     }
     cannot_run 127 '/no/such: No such file or directory' /no/such
     cannot_run 127 'no-such-command: ' no-such-command
-    cannot_run 127 ': ' ''
     cannot_run 127 './orphan: ' ./orphan
     cannot_run 126 './plain: Permission denied' ./plain
     cannot_run 126 '/tmp: ' /tmp

@@ -200,7 +200,7 @@ load common
     ends_with 75 "$asking"
     exec 5>&-
     rm answers
-    grep -q 'nothing was removed: the holder of k changed meanwhile' out
+    grep -q 'nothing was removed: the holder of k changed meanwhile; k is held by .*, fence '"$(field k .fence)" out
     is_field k .owner new
   done
 }

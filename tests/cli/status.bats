@@ -145,7 +145,7 @@ load common
     lk status k free --json >both
     [ "$(jq '[.[] | keys_unsorted] | unique | length' both)" -eq 1 ]
     [ "$(jq -r '.[] | select(.key == "k") | .note' both)" = 'ü "x"' ]
-    expected='key state owner fence host user pid command note durable type since since_ms held_ms expires expires_ms left_ms waiting line store'
+    expected='key state owner fence host user pid command note durable command_ended type since since_ms held_ms expires expires_ms left_ms waiting line store'
     [ "$(jq -r '.[0] | keys_unsorted | join(" ")' both)" = "$expected" ]
     is_field k '.since | sub("[.][0-9]+Z$"; "Z") | fromdate' "$(($(field k .since_ms) / 1000))"
     is_field k '.expires | sub("[.][0-9]+Z$"; "Z") | fromdate' "$(($(field k .expires_ms) / 1000))"

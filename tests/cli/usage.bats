@@ -27,6 +27,18 @@ refused() {
   refused 64 "unknown command 'stauts': did you mean status?" help stauts
 }
 
+@test "a command by the name that other tools have for it" {
+  fresh_store sqlite
+  for pair in run:exec with:exec lock:'exec or acquire' get:acquire try:acquire wait:block extend:renew refresh:renew \
+    free:release remove:release rm:release unlock:release list:status ls:status ps:status show:status; do
+    refused 64 "unknown command '${pair%%:*}': did you mean ${pair#*:}?" "${pair%%:*}" --key k
+    refused 64 "unknown command '${pair%%:*}': did you mean ${pair#*:}?" help "${pair%%:*}"
+    for command in ${pair#*:}; do
+      [ "$command" = or ] || lk help "$command" >help
+    done
+  done
+}
+
 @test "an option without a value, or twice, or a flag with one" {
   fresh_store sqlite
   refused 64 '--key needs a value' acquire --key
@@ -35,6 +47,21 @@ refused() {
   refused 64 '--quiet takes no value' acquire --key k --quiet=yes
   refused 64 '--key is missing' acquire
   refused 64 '--key is missing, and LK_KEY is not set' release --owner me
+}
+
+@test "a key that is missing: the ways to give one, --lock where the settings file has locks" {
+  fresh_store sqlite
+  printf '[locks.nightly]\nkey = "nightly"\n' >lk.toml
+  # shellcheck disable=SC2086
+  for words in acquire block 'exec -- true'; do
+    refused 64 '--key is missing' $words
+    refused 64 '--key is missing: give --key K, or --lock NAME for one of the settings file' --config lk.toml $words
+  done
+  for command in renew release; do
+    refused 64 '--key is missing, and LK_KEY is not set' "$command" --owner me
+    refused 64 '--key is missing, and LK_KEY is not set: give --key K, or --lock NAME for one of the settings file' \
+      "$command" --owner me --config lk.toml
+  done
 }
 
 @test "a value is taken whatever it looks like" {
@@ -91,18 +118,20 @@ refused() {
 @test "durations that are none name the option and show a good one" {
   fresh_store sqlite
   for bad in '' -1 -5m 1. .5 1e3 0x10 '1 h' ' 60' 60x m 1h-30m 1m1m 1m1h 1w ٦٠ 1.5m30s; do
-    refused 64 '--ttl must be a duration like 30, 1.5s, 5m or 1h30m' acquire --key k --ttl "$bad"
-    refused 64 '--ttl must be a duration like 30, 1.5s, 5m or 1h30m' acquire --key k "--ttl=$bad"
-    LK_TTL=$bad refused 64 'LK_TTL must be a duration like 30, 1.5s, 5m or 1h30m' acquire --key k
-    refused 64 '--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever' block --key k --wait "$bad"
+    refused 64 "--ttl must be a duration like 30, 1.5s, 5m or 1h30m, not '$bad'" acquire --key k --ttl "$bad"
+    refused 64 "--ttl must be a duration like 30, 1.5s, 5m or 1h30m, not '$bad'" acquire --key k "--ttl=$bad"
+    LK_TTL=$bad refused 64 "LK_TTL must be a duration like 30, 1.5s, 5m or 1h30m, not '$bad'" acquire --key k
+    refused 64 "--wait must be a duration like 30, 1.5s, 5m or 1h30m, or forever, not '$bad'" block --key k --wait "$bad"
+    refused 64 "--held-longer-than must be a duration like 30, 1.5s, 5m or 1h30m, not '$bad'" status --held-longer-than "$bad"
   done
   for bad in 0 0s 00 99ms 0.099; do
-    refused 64 '--ttl must be at least 100ms, like 30, 1.5s, 5m or 1h30m' acquire --key k --ttl "$bad"
-    refused 64 '--ttl must be at least 100ms, like 30, 1.5s, 5m or 1h30m' renew --key k --owner me --ttl "$bad"
+    refused 64 "--ttl must be at least 100ms, like 30, 1.5s, 5m or 1h30m, not '$bad'" acquire --key k --ttl "$bad"
+    refused 64 "--ttl must be at least 100ms, like 30, 1.5s, 5m or 1h30m, not '$bad'" renew --key k --owner me --ttl "$bad"
   done
   for bad in 367d 9223372036854775807 9223372036854776 99999999999d 18446744073709551616 99999h; do
-    refused 64 '--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m' acquire --key k --ttl "$bad"
+    refused 64 "--ttl must be at most 366 days, like 30, 1.5s, 5m or 1h30m, not '$bad'" acquire --key k --ttl "$bad"
   done
+  refused 64 "--ttl must be a whole number of milliseconds, like 250ms, 0.25 or 1.5s, not '0.0001'" acquire --key k --ttl 0.0001
 }
 
 @test "durations that are good give exactly their lifetime" {
@@ -146,14 +175,28 @@ refused() {
 
 @test "other values that cannot be" {
   fresh_store sqlite
-  refused 64 '--output must be token, env or json' acquire --key k --output xml
-  refused 64 '--color must be auto, always or never' status --color blue
+  refused 64 "--output must be token, env or json, not 'xml'" acquire --key k --output xml
+  refused 64 "--color must be auto, always or never, not 'blue'" status --color blue
   for bad in 0 -1 x '' 1.5 99999999999999999999; do
-    refused 64 '--max-waiting must be a whole number from 1 to 1000000' block --key k --max-waiting "$bad"
+    refused 64 "--max-waiting must be a whole number from 1 to 1000000, not '$bad'" block --key k --max-waiting "$bad"
   done
-  refused 64 '--fence must be a whole number from 1 to 9007199254740991' release --key k --owner me --fence x
+  refused 64 "--fence must be a whole number from 1 to 9007199254740991, not 'x'" release --key k --owner me --fence x
+  refused 64 "completion needs the name of a shell: bash, zsh or fish, not 'tcsh'" completion tcsh
+  refused 64 'completion needs the name of a shell: bash, zsh or fish' completion
+  refused 64 "--list must be stores, locks, parameters, keys or owners, not 'all'" completion --list all
   refused 64 '--yes only goes with --force' release --key k --owner me --yes
   refused 64 '--force and --owner exclude each other: --force asks for no token' release --key k --owner me --force
+}
+
+@test "a value that cannot be is shown without raw bytes, and only its beginning" {
+  fresh_store sqlite
+  refused 64 "--ttl must be a duration like 30, 1.5s, 5m or 1h30m, not '5\\n\\e[31m'" acquire --key k --ttl $'5\n\e[31m'
+  refused 64 "--output must be token, env or json, not '\\xff'" acquire --key k --output $'\xff'
+  long=$(printf '%0500d' 0)
+  for words in '--ttl' '--max-waiting' '--output'; do
+    run -64 --separate-stderr lk block --key k "$words" "$long"
+    [[ $stderr = *", not '${long:0:59}…'" ]]
+  done
 }
 
 @test "exec says where -- goes" {

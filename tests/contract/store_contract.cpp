@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "contract/scene.hpp"
+#include "os/process.hpp"
 
 using contract::Asker;
 using contract::key;
@@ -866,6 +867,25 @@ EVERY_STORE("a grant that is left ends when it was told to, later or sooner") {
     b.gets();
     b.releases();
   }
+}
+
+EVERY_STORE("everybody sees of an exec's grant whether it was left, until the next one") {
+  auto a = at.asker("a");
+  a.ask.durable = false;
+  a.ask.keepers = core::Keepers{os::own_realm(), os::own_process()};
+  a.gets();
+  CHECK_FALSE(at.held().command_ended);
+  CHECK(a.leaves(at.s(5)).what == Release::released);
+  CHECK(a.leaves(at.s(3)).what == Release::released);
+  CHECK(at.held().command_ended);
+  CHECK_FALSE(at.held().durable);
+  CHECK(holder_of(at.asker("b").is_refused_at_once().by).command_ended);
+  const auto all = contract::value(at.onlooker().list(core::Glob::everything()));
+  REQUIRE(all.size() == 1);
+  CHECK(holder_of(*all.front().by).command_ended);
+  at.pass(at.s(3));
+  a.gets();
+  CHECK_FALSE(at.held().command_ended);
 }
 
 EVERY_STORE("a grant that is left at once is gone") {

@@ -56,6 +56,7 @@ struct Grant {
   Instant since;
   core::WallTime since_wall;
   Instant ends;
+  bool left = false;
 };
 
 struct Place {
@@ -116,7 +117,8 @@ std::optional<core::Occupant> occupant(const Lock& lock, Instant now) {
                       grant.durable,
                       floor(now - grant.since),
                       grant.since_wall,
-                      floor(grant.ends - now)};
+                      floor(grant.ends - now),
+                      grant.left && !grant.durable};
   }
   const auto head =
       std::find_if(lock.line.begin(), lock.line.end(), [&](const Place& place) { return live(place, now); });
@@ -338,6 +340,7 @@ private:
       }
       if (was_live && after && *after > Millis(0)) {
         lock.grant->ends = now + *after;
+        lock.grant->left = true;
       } else {
         lock.grant.reset();
       }

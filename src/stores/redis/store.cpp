@@ -137,6 +137,7 @@ std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std:
       held.ask = to_ask(at(fields, first + 3));
       held.fence = core::Fence{to_number(at(fields, first + 4))};
       held.durable = at(fields, first + 5) == "1";
+      held.command_ended = at(fields, first + 5) == "left";
       held.held_for = Millis(to_number(at(fields, first + 6)));
       held.since = to_wall(to_number(at(fields, first + 7)));
       held.who = to_who(split(at(fields, first + 8)), 0);

@@ -127,6 +127,8 @@ HolderRow read_holder(SQLite::Statement& row) {
                                    read_process(row, 12),
                                    read_process(row, 14)};
   }
+  // Every exec has keepers until set_end takes them away.
+  holder.held.command_ended = !holder.held.durable && !holder.keepers;
   return holder;
 }
 

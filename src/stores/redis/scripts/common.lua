@@ -1,6 +1,6 @@
 -- Shared by all scripts: what stands at the lock, and the line. K[1] lock, K[2] meta, K[3] line, K[4] places.
 -- The lock is the wire format that other lock libraries share: a string (the owner) with an expiry. Everything else is lk's own:
---   meta    hash: owner ask fence durable since(ms) who; believed only while its owner is the lock's value
+--   meta    hash: owner ask fence durable(1 0 left) since(ms) who; believed only while its owner is the lock's value
 --   line    sorted set: claim (16 digits of the ask id, then the owner) by number of arrival
 --   places  hash: CLAIM:l lapses at (ms)  CLAIM:b 1 if it has a bell  CLAIM:w what status shows of it
 local K = KEYS

@@ -3,6 +3,9 @@ local after = tonumber(ARGV[3])
 if is_held_by(ARGV[1], ARGV[2]) then
   redis.call('PEXPIRE', K[1], expiry(after))
   keep(K[2], after + fence_kept)
+  -- For people alone: where there is no memory for it, nothing else is amiss.
+  local meta = meta_of(ARGV[1])
+  if meta and meta.durable == '0' then redis.pcall('HSET', K[2], 'durable', 'left') end
   ring_head(ARGV[4])
   return {'released'}
 end
