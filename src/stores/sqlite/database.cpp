@@ -53,15 +53,8 @@ std::chrono::microseconds jittered(std::chrono::microseconds span) {
   return std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(span.count() / 2, span.count())(random));
 }
 
-// Before SQLite is first used: lk has one thread, and nobody asks how much memory SQLite takes. 50 us.
-void configure_sqlite() {
-  static const bool once = [] {
-    ::sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
-    ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    return true;
-  }();
-  static_cast<void>(once);
-}
+// Before SQLite is first used: nobody asks how much memory it takes, and counting costs 20 us.
+void configure_sqlite() { [[maybe_unused]] static const int once = ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 }  // namespace
 

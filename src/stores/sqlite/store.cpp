@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -40,6 +41,8 @@ constexpr int swept_at_once = 32;
 // each of the four pages that an exec leaves in it, against 1.5 ms for copying the log. 64 pages are where the sum is
 // smallest.
 constexpr std::int64_t log_worth_copying = std::int64_t{64} * (1024 + 24);
+// What the heartbeats of those who wait and hold for long may leave in the log.
+constexpr std::int64_t longest_log = std::int64_t{512} * (1024 + 24);
 
 // How far two readings of (wall clock - boot clock) may lie apart within one boot: a container manager may give each
 // container a boot id of its own, and this tells such a neighbour from a reboot.
@@ -77,12 +80,14 @@ Millis millis(Micros span) { return std::chrono::duration_cast<Millis>(span); }
 Millis millis_up(Micros span) { return std::max(std::chrono::ceil<Millis>(span), Millis(0)); }
 
 // The head is there when the holder's time ends; the others come a second later, in case all before them are dead.
-Millis asks_again_in(std::size_t ahead, std::optional<Millis> holder_left, Millis patience) {
-  Millis again = ahead == 0 ? head_asks_again : ahead == 1 ? second_asks_again : others_ask_again;
+// Those who came together do not come again together.
+Millis asks_again_in(std::size_t ahead, std::optional<Millis> holder_left, const core::Ask& ask) {
+  const Millis early(ask.claim.ask.value % (others_ask_again.count() / 5));
+  Millis again = ahead == 0 ? head_asks_again : ahead == 1 ? second_asks_again : others_ask_again - early;
   if (holder_left) {
     again = std::min(again, ahead == 0 ? *holder_left : *holder_left + second_asks_again);
   }
-  return patience > Millis(0) ? std::min(again, patience / 2) : again;
+  return ask.patience > Millis(0) ? std::min(again, ask.patience / 2) : again;
 }
 
 constexpr const char* holder_columns =
@@ -218,10 +223,20 @@ private:
   template <class T, class Body>
   core::Result<T> read(T otherwise, Body body);
 
+  // Of the claim that was told Queued last. What it says is looked at again.
+  struct Place {
+    core::AskId ask;
+    std::int64_t number;
+    std::size_t ahead;
+    core::Instant lapses;
+  };
+
   Now settle();
   Now look();
   static HolderRow with_times(SQLite::Statement& row, const Now& now);
   std::optional<HolderRow> holder(const core::Key& key, const Now& now, bool with_expired = false);
+  static bool has_ended(const HolderRow& row, const Now& now);
+  bool are_gone(const std::optional<core::Keepers>& keepers);
   bool is_dead(const HolderRow& row, const Now& now);
   bool is_dead(const PlaceRow& row, const Now& now);
   bool is_stopped(const PlaceRow& row);
@@ -235,7 +250,15 @@ private:
   // Removes some that expired long ago; where the next sweep begins.
   std::string sweep(const Now& now);
   void set_end(const core::Key& key, const Now& now, Millis after);
-  bool has_place(const core::Claim& claim, std::int64_t number);
+  std::optional<std::int64_t> place_of(const core::Claim& claim, const std::optional<Place>& known, const Now& now);
+  // Nullopt where that place is not this claim's.
+  std::optional<core::Instant> end_of_place(const core::Claim& claim, std::int64_t number);
+  struct Before {
+    std::size_t count;
+    bool lapsed;  // some of them
+  };
+  Before before(const core::Key& key, std::int64_t number, const Now& now);
+  std::size_t drop_lapsed(const core::Key& key, std::int64_t before, const Now& now);
   bool leave_line(const core::Claim& claim, const Now& now);
   static std::optional<core::AskId> belled(const std::optional<PlaceRow>& place) {
     return place && place->bell ? std::optional(place->ask) : std::nullopt;
@@ -248,8 +271,8 @@ private:
     std::optional<core::AskId> whom;
     bool lock_is_free = false;
   };
-  core::Result<core::Answer> ask_once(const core::Ask& ask, Ring& ring);
-  std::optional<core::Answer> still_queued(const core::Ask& ask);
+  core::Result<core::Answer> ask_once(const core::Ask& ask, const std::optional<Place>& known, Ring& ring);
+  std::optional<core::Queued> still_queued(const core::Ask& ask);
   core::Result<core::Released> end_grant(const core::Claim& claim, std::optional<core::Fence> fence,
                                          std::optional<Millis> leave_after);
 
@@ -260,7 +283,7 @@ private:
   std::optional<Bells> m_bells;
   std::optional<std::string> m_realm;
   std::optional<core::AskId> m_belled;  // the claim that has a watch of ours
-  std::optional<core::AskId> m_queued;  // the claim that was told Queued last
+  std::optional<Place> m_place;
 };
 
 // --- transactions ---------------------------------------------------------------------------------------------------
@@ -363,21 +386,18 @@ bool SqliteStore::gone(const core::ProcessId& process, const std::string& realm)
   return !realm.empty() && realm == *m_realm && os::certainly_gone(process);
 }
 
-bool SqliteStore::is_dead(const HolderRow& row, const Now& now) {
-  if (now.rebooted && !row.held.durable) {
-    return true;
-  }
-  // An end further away than the ttl was written under another clock; believing it could lock the key for years.
-  if (row.expires <= now.boot || row.expires > now.boot + row.ttl + std::chrono::seconds(1)) {
-    return true;
-  }
-  if (!row.keepers || !row.keepers->guardian || !row.keepers->child) {
-    return false;
-  }
-  const core::Keepers& keepers = *row.keepers;
-  return gone(keepers.lk, keepers.realm) && gone(*keepers.guardian, keepers.realm) &&
-         gone(*keepers.child, keepers.realm);
+// An end further away than the ttl was written under another clock; believing it could lock the key for years.
+bool SqliteStore::has_ended(const HolderRow& row, const Now& now) {
+  return (now.rebooted && !row.held.durable) || row.expires <= now.boot ||
+         row.expires > now.boot + row.ttl + std::chrono::seconds(1);
 }
+
+bool SqliteStore::are_gone(const std::optional<core::Keepers>& keepers) {
+  return keepers && keepers->guardian && keepers->child && gone(keepers->lk, keepers->realm) &&
+         gone(*keepers->guardian, keepers->realm) && gone(*keepers->child, keepers->realm);
+}
+
+bool SqliteStore::is_dead(const HolderRow& row, const Now& now) { return has_ended(row, now) || are_gone(row.keepers); }
 
 bool SqliteStore::is_stopped(const PlaceRow& row) {
   return !gone(row.lk, row.realm) && row.realm == *m_realm && !row.realm.empty() && os::is_stopped(row.lk);
@@ -436,16 +456,68 @@ void SqliteStore::drop(const core::Key& key, std::int64_t number) {
   remove.reset();
 }
 
-bool SqliteStore::has_place(const core::Claim& claim, std::int64_t number) {
+std::optional<std::int64_t> SqliteStore::place_of(const core::Claim& claim, const std::optional<Place>& known,
+                                                  const Now& now) {
+  const auto is_mine = [&](std::int64_t number) {
+    const std::optional<core::Instant> lapses = end_of_place(claim, number);
+    return lapses && *lapses > now.boot;
+  };
+  if (known && is_mine(known->number)) {
+    return known->number;
+  }
+  SQLite::Statement& query = m_database.statement("SELECT number FROM place INDEXED BY line WHERE key = ? AND ask = ?");
+  query.bind(1, claim.key.text());
+  query.bind(2, signed_ask(claim.ask));
+  std::optional<std::int64_t> found;
+  while (!found && query.executeStep()) {
+    if (const std::int64_t number = query.getColumn(0).getInt64(); is_mine(number)) {
+      found = number;
+    }
+  }
+  query.reset();
+  return found;
+}
+
+std::optional<core::Instant> SqliteStore::end_of_place(const core::Claim& claim, std::int64_t number) {
   SQLite::Statement& query =
-      m_database.statement("SELECT 1 FROM place WHERE key = ? AND number = ? AND ask = ? AND owner = ?");
+      m_database.statement("SELECT lapses FROM place WHERE key = ? AND number = ? AND ask = ? AND owner = ?");
   query.bind(1, claim.key.text());
   query.bind(2, number);
   query.bind(3, signed_ask(claim.ask));
   query.bind(4, claim.owner.bytes());
-  const bool found = query.executeStep();
+  const auto lapses =
+      query.executeStep() ? std::optional(instant(query.getColumn(0).getInt64())) : std::optional<core::Instant>();
   query.reset();
-  return found;
+  return lapses;
+}
+
+SqliteStore::Before SqliteStore::before(const core::Key& key, std::int64_t number, const Now& now) {
+  SQLite::Statement& query =
+      m_database.statement("SELECT count(*), min(lapses) FROM place INDEXED BY line WHERE key = ? AND number < ?");
+  query.bind(1, key.text());
+  query.bind(2, number);
+  query.executeStep();
+  const auto count = static_cast<std::size_t>(query.getColumn(0).getInt64());
+  const bool lapsed = count > 0 && instant(query.getColumn(1).getInt64()) <= now.boot;
+  query.reset();
+  return {count, lapsed};
+}
+
+std::size_t SqliteStore::drop_lapsed(const core::Key& key, std::int64_t before, const Now& now) {
+  std::vector<std::int64_t> lapsed;
+  SQLite::Statement& query =
+      m_database.statement("SELECT number FROM place INDEXED BY line WHERE key = ? AND number < ? AND lapses <= ?");
+  query.bind(1, key.text());
+  query.bind(2, before);
+  query.bind(3, number(now.boot));
+  while (query.executeStep()) {
+    lapsed.push_back(query.getColumn(0).getInt64());
+  }
+  query.reset();
+  for (const std::int64_t number : lapsed) {
+    drop(key, number);
+  }
+  return lapsed.size();
 }
 
 std::optional<PlaceRow> SqliteStore::head(const core::Key& key, const Now& now) {
@@ -520,22 +592,26 @@ std::string SqliteStore::sweep(const Now& now) {
 // --- acquire --------------------------------------------------------------------------------------------------------
 
 core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
+  if (m_place && m_place->ask != ask.claim.ask) {
+    m_place.reset();
+  }
   // What a waiter does ten times a second: look, without the write lock. It changes nothing and answers only what the
-  // whole step below would have answered.
-  if (m_queued == ask.claim.ask) {
+  // whole step below would have answered. Half the patience is left for the next ask to come late.
+  if (m_place && m_place->lapses - m_clock.now() >= ask.patience / 2) {
     if (auto answer = still_queued(ask)) {
+      m_place->ahead = answer->ahead;
       return std::move(*answer);
     }
   }
   while (true) {
     Ring ring;
-    auto answer = ask_once(ask, ring);
+    auto answer = ask_once(ask, std::exchange(m_place, std::nullopt), ring);
     if (!answer) {
       return answer;
     }
-    m_queued.reset();
     if (std::holds_alternative<core::Queued>(*answer)) {
-      m_queued = ask.claim.ask;
+      // Many who wait for hours write as much as many who come and go.
+      m_database.checkpoint(longest_log);
     }
     const bool deaf = ring.whom && bells().ring(*ring.whom) == Bells::Ring::nobody_listens;
     if (deaf) {
@@ -548,11 +624,16 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
   }
 }
 
-core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& ring) {
+core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, const std::optional<Place>& known, Ring& ring) {
+  // Behind the first two, who look after them, neither the holder's processes nor the first in line need to be seen.
+  const bool deep = known && known->ahead >= 2;
   return write<core::Answer>(
       Database::Missing::create, core::Busy{Millis(0), core::Promised{}, false}, [&](const Now& now) -> core::Answer {
         const core::Key& key = ask.claim.key;
-        std::optional<HolderRow> current = holder(key, now);
+        std::optional<HolderRow> current = holder(key, now, true);
+        if (current && (deep ? has_ended(*current, now) : is_dead(*current, now))) {
+          current.reset();
+        }
         if (current && current->held.owner == ask.claim.owner && current->held.ask == ask.claim.ask) {
           // Asked again after a lost reply: the ttl restarts, the grant is the same.
           const core::Fence fence = *current->held.fence;
@@ -566,7 +647,10 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
           return core::Granted{fence, true};
         }
 
-        std::optional<PlaceRow> first = head(key, now);
+        std::optional<PlaceRow> first;
+        if (!current || !deep) {
+          first = head(key, now);
+        }
         const auto is_mine = [&](const PlaceRow& place) {
           return place.ask == ask.claim.ask && place.owner == ask.claim.owner;
         };
@@ -598,26 +682,11 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
             current ? std::optional(millis_up(current->expires - now.boot)) : std::nullopt;
 
         // Where am I, and who before me let his place lapse?
-        std::size_t ahead = 0;
-        std::optional<std::int64_t> mine;
-        std::vector<std::int64_t> lapsed;
-        SQLite::Statement& line = m_database.statement(
-            "SELECT number, lapses, ask = ?2 FROM place INDEXED BY line WHERE key = ?1 ORDER BY number");
-        line.bind(1, key.text());
-        line.bind(2, signed_ask(ask.claim.ask));
-        while (!mine && line.executeStep()) {
-          const std::int64_t number = line.getColumn(0).getInt64();
-          if (instant(line.getColumn(1).getInt64()) <= now.boot) {
-            lapsed.push_back(number);
-          } else if (line.getColumn(2).getInt() != 0 && has_place(ask.claim, number)) {
-            mine = number;
-          } else {
-            ++ahead;
-          }
-        }
-        line.reset();
-        for (const std::int64_t number : lapsed) {
-          drop(key, number);
+        const std::optional<std::int64_t> mine = place_of(ask.claim, known, now);
+        constexpr std::int64_t behind_all = std::numeric_limits<std::int64_t>::max();
+        auto [ahead, lapsed] = before(key, mine.value_or(behind_all), now);
+        if (lapsed) {
+          ahead -= drop_lapsed(key, mine.value_or(behind_all), now);
         }
 
         if (!mine && (ask.patience <= Millis(0) || (ask.max_waiting && ahead >= *ask.max_waiting))) {
@@ -629,6 +698,7 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
 
         const core::Instant lapses = now.boot + ask.patience;
         const auto until = ask.wait_left ? std::optional(now.boot + *ask.wait_left) : std::nullopt;
+        std::int64_t number_of_place = mine.value_or(0);
         if (mine) {
           if (ask.patience > Millis(0)) {
             SQLite::Statement& stay = m_database.statement("UPDATE place SET lapses = ? WHERE key = ? AND number = ?");
@@ -640,7 +710,7 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
         } else {
           static const std::string text = fmt::format(
               "INSERT INTO place (key, {}) VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM place WHERE key = ?1),"
-              "?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
+              "?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) RETURNING number",
               place_columns);
           SQLite::Statement& join = m_database.statement(text.c_str());
           join.bind(1, key.text());
@@ -664,59 +734,42 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, Ring& rin
             bind_process(join, 10, std::nullopt);
           }
           bind_who(join, 12, ask.who);
-          join.exec();
+          join.executeStep();
+          number_of_place = join.getColumn(0).getInt64();
+          join.reset();
         }
+        m_place = Place{ask.claim.ask, number_of_place, ahead, lapses};
 
         // A free lock whose head does not come: its holder expired or crashed and nobody rang, or the head is dead.
         if (!current) {
           ring = {belled(first), true};
         }
-        const Millis again = asks_again_in(ahead, holder_left, ask.patience);
-        return core::Queued{ahead, again, by()};
+        return core::Queued{ahead, asks_again_in(ahead, holder_left, ask), by()};
       });
 }
 
-std::optional<core::Answer> SqliteStore::still_queued(const core::Ask& ask) {
-  const auto answer =
-      read<std::optional<core::Answer>>(std::nullopt, [&](const Now& now) -> std::optional<core::Answer> {
-        if (now.rebooted) {
-          return std::nullopt;
-        }
-        std::optional<HolderRow> current = holder(ask.claim.key, now);
-        if (!current) {
-          return std::nullopt;
-        }
-        // Two hundred waiters do this every few seconds: what can be counted inside SQLite is.
-        SQLite::Statement& mine =
-            m_database.statement("SELECT number, lapses FROM place INDEXED BY line WHERE key = ? AND ask = ? LIMIT 1");
-        mine.bind(1, ask.claim.key.text());
-        mine.bind(2, signed_ask(ask.claim.ask));
-        if (!mine.executeStep()) {
-          mine.reset();
-          return std::nullopt;
-        }
-        const std::int64_t number = mine.getColumn(0).getInt64();
-        const core::Instant lapses = instant(mine.getColumn(1).getInt64());
-        mine.reset();
-        // Half the patience is left for the next ask to come late.
-        if (lapses - now.boot < ask.patience / 2 || !has_place(ask.claim, number)) {
-          return std::nullopt;
-        }
-        SQLite::Statement& before = m_database.statement(
-            "SELECT count(*), min(lapses) FROM place INDEXED BY line WHERE key = ? AND number < ?");
-        before.bind(1, ask.claim.key.text());
-        before.bind(2, number);
-        before.executeStep();
-        const auto ahead = static_cast<std::size_t>(before.getColumn(0).getInt64());
-        const bool lapsed = ahead > 0 && instant(before.getColumn(1).getInt64()) <= now.boot;
-        before.reset();
-        if (lapsed) {
-          return std::nullopt;
-        }
-        const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask.patience);
-        return core::Queued{ahead, again, shown(std::move(*current), now)};
-      });
-  return answer ? *answer : std::nullopt;
+std::optional<core::Queued> SqliteStore::still_queued(const core::Ask& ask) {
+  auto answer = read<std::optional<core::Queued>>(std::nullopt, [&](const Now& now) -> std::optional<core::Queued> {
+    if (now.rebooted) {
+      return std::nullopt;
+    }
+    std::optional<HolderRow> current = holder(ask.claim.key, now, true);
+    if (!current || has_ended(*current, now)) {
+      return std::nullopt;
+    }
+    const std::optional<core::Instant> lapses = end_of_place(ask.claim, m_place->number);
+    if (!lapses || *lapses - now.boot < ask.patience / 2) {
+      return std::nullopt;
+    }
+    const auto [ahead, lapsed] = before(ask.claim.key, m_place->number, now);
+    // The first two look whether the holder's processes live.
+    if (lapsed || (ahead < 2 && are_gone(current->keepers))) {
+      return std::nullopt;
+    }
+    const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask);
+    return core::Queued{ahead, again, shown(std::move(*current), now)};
+  });
+  return answer ? std::move(*answer) : std::nullopt;
 }
 
 // --- renew, release, leave, evict -----------------------------------------------------------------------------------
@@ -728,7 +781,7 @@ core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis 
     m_database.disconnect();
     return core::Renewal::gone;
   }
-  return write<core::Renewal>(Database::Missing::leave, core::Renewal::gone, [&](const Now& now) {
+  auto renewal = write<core::Renewal>(Database::Missing::leave, core::Renewal::gone, [&](const Now& now) {
     const std::optional<HolderRow> row = holder(claim.key, now, true);
     if (!row) {
       return core::Renewal::gone;
@@ -759,6 +812,8 @@ core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis 
     }
     return core::Renewal::renewed;
   });
+  m_database.checkpoint(longest_log);
+  return renewal;
 }
 
 core::Result<core::Released> SqliteStore::release(const core::Claim& claim, std::optional<core::Fence> fence) {
@@ -771,8 +826,8 @@ core::Result<core::Released> SqliteStore::leave(const core::Claim& claim, Millis
 
 core::Result<core::Released> SqliteStore::end_grant(const core::Claim& claim, std::optional<core::Fence> fence,
                                                     std::optional<Millis> leave_after) {
-  if (m_queued == claim.ask) {
-    m_queued.reset();
+  if (m_place && m_place->ask == claim.ask) {
+    m_place.reset();
   }
   std::optional<core::AskId> whom;
   auto answer = write<core::Released>(Database::Missing::leave, {}, [&](const Now& now) -> core::Released {
