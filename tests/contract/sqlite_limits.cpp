@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -192,4 +193,26 @@ TEST_CASE("a caller that wants control back gets it at once") {
     at.limits.op_timeout = 50ms;
     CHECK(trouble(at.store->acquire(at.ask))->what == Trouble::timed_out);
   }
+}
+
+TEST_CASE("whoever holds or waits for long does not grow the log") {
+  Scene at;
+  const auto log_bytes = [&] { return std::filesystem::file_size(at.path + "-wal"); };
+  constexpr std::uintmax_t bound = 1'000'000;
+  for (int i = 0; i < 1500; ++i) {
+    REQUIRE(at.store->renew(at.ask.claim, 60s, std::nullopt));
+  }
+  CHECK(log_bytes() > 0);
+  CHECK(log_bytes() < bound);
+
+  const auto store = at.open();
+  core::Ask waits = at.ask;
+  waits.claim.ask.value = 2;
+  for (int i = 0; i < 3000; ++i) {
+    // A place that would lapse before half of the patience is written anew.
+    waits.patience = i % 2 == 0 ? 10s : 1000s;
+    REQUIRE(std::holds_alternative<core::Queued>(store->acquire(waits).value()));
+  }
+  CHECK(log_bytes() > 0);
+  CHECK(log_bytes() < bound);
 }
