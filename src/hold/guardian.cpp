@@ -295,8 +295,9 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
     errno = error;
     fail("fork");
   }
-  m_process = os::process_of(m_pid);
 }
+
+core::ProcessId Guardian::process() const { return os::process_of(m_pid); }
 
 void Guardian::dismiss() noexcept {
   if (m_pid > 0) {

@@ -58,7 +58,8 @@ public:
   Guardian& operator=(const Guardian&) = delete;
 
   pid_t pid() const noexcept { return m_pid; }
-  const core::ProcessId& process() const noexcept { return m_process; }
+  // For the store, to find out whether it still runs.
+  core::ProcessId process() const;
 
   // Once the page has a deadline, before the child is born: lk may be stopped in the middle of that birth.
   void watch_deadline() noexcept;
@@ -77,7 +78,6 @@ private:
   // in the page. What comes later must wake it.
   core::Instant m_looks_at;
   pid_t m_pid = 0;
-  core::ProcessId m_process;
   os::Fd m_channel;
 };
 
