@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -39,12 +41,21 @@ private:
 
 }  // namespace
 
-std::string Bells::path(core::AskId ask) const { return fmt::format("{}/{:016x}", m_folder, ask.value); }
+const std::string& Bells::folder() const {
+  if (m_folder.empty()) {
+    char resolved[PATH_MAX];
+    m_folder =
+        fmt::format("{}-bells", ::realpath(m_database_path.c_str(), resolved) != nullptr ? resolved : m_database_path);
+  }
+  return m_folder;
+}
+
+std::string Bells::path(core::AskId ask) const { return fmt::format("{}/{:016x}", folder(), ask.value); }
 
 core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t mode) const {
   const bool shared = (mode & S_IWGRP) != 0;
-  if (::mkdir(m_folder.c_str(), 0700) == 0 && shared) {
-    ::chmod(m_folder.c_str(), 02770);
+  if (::mkdir(folder().c_str(), 0700) == 0 && shared) {
+    ::chmod(folder().c_str(), 02770);
   }
   std::string name = path(ask);
   const bool made = ::mkfifo(name.c_str(), mode) == 0;
@@ -84,16 +95,16 @@ bool Bells::hangs(core::AskId ask) const noexcept { return ::access(path(ask).c_
 void Bells::take_down(core::AskId ask) const noexcept { ::unlink(path(ask).c_str()); }
 
 void Bells::take_down_all() const noexcept {
-  DIR* const folder = ::opendir(m_folder.c_str());
-  if (folder == nullptr) {
+  DIR* const opened = ::opendir(folder().c_str());
+  if (opened == nullptr) {
     return;
   }
-  while (const dirent* const entry = ::readdir(folder)) {
+  while (const dirent* const entry = ::readdir(opened)) {
     if (entry->d_type == DT_FIFO) {
-      ::unlinkat(::dirfd(folder), entry->d_name, 0);
+      ::unlinkat(::dirfd(opened), entry->d_name, 0);
     }
   }
-  ::closedir(folder);
+  ::closedir(opened);
 }
 
 }  // namespace stores::sqlite

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/store.hpp"
 
@@ -14,7 +15,8 @@ namespace stores::sqlite {
 // across containers too.
 class Bells {
 public:
-  explicit Bells(const std::string& database_path) : m_folder(database_path + "-bells") {}
+  // Every process comes to the same folder, whichever link it takes to the file; so it must be there at the first use.
+  explicit Bells(std::string database_path) : m_database_path(std::move(database_path)) {}
 
   // Creates the FIFO and listens; it is removed again with the watch.
   core::Result<std::unique_ptr<core::Watch>> hang(core::AskId ask, mode_t mode) const;
@@ -23,16 +25,19 @@ public:
   // `heard` also where it cannot be known: no permission, a full pipe. Never blocks.
   Ring ring(core::AskId ask) const noexcept;
 
-  // After its waiter is known to be gone.
   // Whether somebody can still ring it.
   bool hangs(core::AskId ask) const noexcept;
+  // After its waiter is known to be gone.
   void take_down(core::AskId ask) const noexcept;
   // After a reboot nobody listens to any of them.
   void take_down_all() const noexcept;
 
 private:
+  const std::string& folder() const;
   std::string path(core::AskId ask) const;
-  std::string m_folder;
+
+  std::string m_database_path;
+  mutable std::string m_folder;
 };
 
 }  // namespace stores::sqlite
