@@ -225,7 +225,8 @@ public:
   // At most one per claim; it ends with the returned object.
   virtual Result<std::unique_ptr<Watch>> watch(const Claim& claim) = 0;
 
-  // Housekeeping that may take long: called after the answer is out, or while the command runs. Never fails.
+  // Housekeeping that may take long, and what others may be told a little later: called after the answer is out, or
+  // while the command runs. Never fails.
   virtual void tidy() noexcept {}
 
   // Whether it looks at keepers, so that telling it of a newborn child is worth a renewal.

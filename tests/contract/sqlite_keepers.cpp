@@ -209,6 +209,24 @@ TEST_CASE("a lock of dead keepers goes to the head of the line") {
   CHECK(head.gets().fence > fence);
 }
 
+TEST_CASE("who becomes the head by a command's grant is rung once all of its keepers are known") {
+  Scene at(sqlite());
+  Family family;
+  auto holder = at.asker("holder");
+  holder.gets();
+  auto first = at.asker("first");
+  first.ask.durable = false;
+  first.listens();
+  first.waits();
+  auto second = at.waiter("second");
+  holder.releases();
+  first.gets();
+  first.store().tidy();
+  CHECK_FALSE(second.has_rung());
+  REQUIRE(value(first.store().renew(first.claim(), at.s(60), family.keepers())) == Renewal::renewed);
+  CHECK(second.rings_within(std::chrono::seconds(2)));
+}
+
 TEST_CASE("force finds a lock of dead keepers free") {
   Scene at(sqlite());
   Family family;

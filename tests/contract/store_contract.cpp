@@ -1251,9 +1251,11 @@ EVERY_STORE("who becomes the head by a grant is rung, or asks as often as a head
   const Millis pause_of_third = third.waits().ask_again_in;
   holder.releases();
   first.gets();
+  first.store().tidy();
   CHECK((pause_of_second <= at.bench.head_notices_within || second.rings_within(std::chrono::seconds(1))));
   first.releases();
   second.gets();
+  second.store().tidy();
   CHECK((pause_of_third <= at.bench.head_notices_within || third.rings_within(std::chrono::seconds(1))));
 }
 

@@ -22,7 +22,8 @@ namespace {
 
 class FifoWatch : public core::Watch {
 public:
-  FifoWatch(std::string path, os::Fd fifo) : m_path(std::move(path)), m_fifo(std::move(fifo)) {}
+  FifoWatch(std::string path, os::Fd fifo, std::shared_ptr<bool> rung)
+      : m_path(std::move(path)), m_fifo(std::move(fifo)), m_rung(std::move(rung)) {}
   ~FifoWatch() override { ::unlink(m_path.c_str()); }
   FifoWatch(const FifoWatch&) = delete;
   FifoWatch& operator=(const FifoWatch&) = delete;
@@ -31,12 +32,14 @@ public:
   void drain() noexcept override {
     char rings[64];
     while (::read(m_fifo.get(), rings, sizeof rings) > 0) {
+      *m_rung = true;
     }
   }
 
 private:
   std::string m_path;
   os::Fd m_fifo;
+  std::shared_ptr<bool> m_rung;
 };
 
 }  // namespace
@@ -52,7 +55,7 @@ const std::string& Bells::folder() const {
 
 std::string Bells::path(core::AskId ask) const { return fmt::format("{}/{:016x}", folder(), ask.value); }
 
-core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t mode) const {
+core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t mode, std::shared_ptr<bool> rung) const {
   const bool shared = (mode & S_IWGRP) != 0;
   if (::mkdir(folder().c_str(), 0700) == 0 && shared) {
     ::chmod(folder().c_str(), 02770);
@@ -73,7 +76,7 @@ core::Result<std::unique_ptr<core::Watch>> Bells::hang(core::AskId ask, mode_t m
   if (shared) {
     ::fchmod(fifo.get(), mode);
   }
-  return std::make_unique<FifoWatch>(std::move(name), std::move(fifo));
+  return std::make_unique<FifoWatch>(std::move(name), std::move(fifo), std::move(rung));
 }
 
 Bells::Ring Bells::ring(core::AskId ask) const noexcept {

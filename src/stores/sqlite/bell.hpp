@@ -18,8 +18,8 @@ public:
   // Every process comes to the same folder, whichever link it takes to the file; so it must be there at the first use.
   explicit Bells(std::string database_path) : m_database_path(std::move(database_path)) {}
 
-  // Creates the FIFO and listens; it is removed again with the watch.
-  core::Result<std::unique_ptr<core::Watch>> hang(core::AskId ask, mode_t mode) const;
+  // Creates the FIFO and listens; it is removed again with the watch. A drain that finds a ring sets `rung`.
+  core::Result<std::unique_ptr<core::Watch>> hang(core::AskId ask, mode_t mode, std::shared_ptr<bool> rung) const;
 
   enum class Ring { heard, nobody_listens };
   // `heard` also where it cannot be known: no permission, a full pipe. Never blocks.

@@ -209,4 +209,11 @@ void Line::drop(const core::Key& key, std::int64_t number) {
   remove.reset();
 }
 
+void Line::remove(const core::Key& key, std::int64_t number) {
+  SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
+  remove.bind(1, key.text());
+  remove.bind(2, number);
+  remove.exec();
+}
+
 }  // namespace stores::sqlite

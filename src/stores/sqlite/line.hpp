@@ -48,7 +48,9 @@ public:
   void stay(const core::Key& key, std::int64_t number, core::Instant lapses);
   // Whether this claim (of any ask: all of its owner) had a place that had not lapsed.
   bool leave(const core::Claim& claim, const Now& now);
+  // Of one that is dead or does not come: its bell is taken down.
   void drop(const core::Key& key, std::int64_t number);
+  void remove(const core::Key& key, std::int64_t number);
 
 private:
   Database& m_database;

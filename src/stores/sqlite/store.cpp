@@ -53,7 +53,7 @@ public:
   core::Result<core::LockState> status(const core::Key& key) override;
   core::Result<std::vector<core::LockState>> list(const core::Glob& keys) override;
   core::Result<std::unique_ptr<core::Watch>> watch(const core::Claim& claim) override;
-  void tidy() noexcept override { m_database.checkpoint(log_worth_copying); }
+  void tidy() noexcept override;
   bool looks_at_keepers() const noexcept override { return true; }
   void rest() noexcept override { m_database.disconnect(); }
   std::string address() const override { return m_database.path(); }
@@ -79,6 +79,9 @@ private:
   static std::optional<core::AskId> belled(const std::optional<PlaceRow>& place) {
     return place && place->bell ? std::optional(place->ask) : std::nullopt;
   }
+  // From now on the next one is to look after the holder as often as a head does. Not in the moment of the grant, which
+  // its command waits for; and of a command, once its keepers are known: one that is done sooner rings anyway.
+  void ring_successor();
   // Wakes a head; one that nobody hears is dropped, and the next one woken.
   void ring_on(const core::Key& key, std::optional<core::AskId> whom);
   std::optional<core::AskId> head_without(const core::Key& key, core::AskId deaf);
@@ -92,6 +95,14 @@ private:
   Line m_line;
   std::optional<core::AskId> m_belled;  // the claim that has a watch of ours
   std::optional<Place> m_place;
+  std::shared_ptr<bool> m_rung = std::make_shared<bool>(false);  // since the last ask
+  // Who became the head by a grant of ours.
+  struct Successor {
+    core::Key key;
+    core::AskId head;
+    bool durable;
+  };
+  std::optional<Successor> m_successor;
 };
 
 // --- acquire --------------------------------------------------------------------------------------------------------
@@ -101,8 +112,10 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
     m_place.reset();
   }
   // What a waiter does ten times a second: look, without the write lock. It changes nothing and answers only what the
-  // whole step below would have answered. Half the patience is left for the next ask to come late.
-  if (m_place && m_place->lapses - m_clock.now() >= ask.patience / 2) {
+  // whole step below would have answered, so it is no use after a ring. Half the patience is left for the next ask to
+  // come late.
+  const bool rung = std::exchange(*m_rung, false);
+  if (m_place && !rung && m_place->lapses - m_clock.now() >= ask.patience / 2) {
     if (auto answer = still_queued(ask)) {
       m_place->ahead = answer->ahead;
       return std::move(*answer);
@@ -159,10 +172,12 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, const std
           first = m_line.head(key, now);
         }
         if (!current && (!first || is_mine(*first))) {
+          m_successor.reset();
           if (first) {
-            m_line.drop(key, first->number);
-            // From now on the next one is to look after the holder as often as a head does.
-            ring.whom = belled(m_line.head(key, now));
+            m_line.remove(key, first->number);
+            if (const auto next = belled(m_line.head(key, now))) {
+              m_successor = Successor{key, *next, ask.durable};
+            }
           }
           return core::Granted{m_holders.grant(ask, now), false};
         }
@@ -253,6 +268,7 @@ core::Result<core::Renewal> SqliteStore::renew(const core::Claim& claim, Millis 
         }
         return core::Renewal::renewed;
       });
+  ring_successor();
   m_database.checkpoint(longest_log);
   return renewal;
 }
@@ -332,11 +348,24 @@ core::Result<std::unique_ptr<core::Watch>> SqliteStore::watch(const core::Claim&
   if (!connected) {
     return tl::unexpected(std::move(connected.error()));
   }
-  auto hung = m_bells.hang(claim.ask, file_mode(m_database.path()));
+  auto hung = m_bells.hang(claim.ask, file_mode(m_database.path()), m_rung);
   if (hung) {
     m_belled = claim.ask;
   }
   return hung;
+}
+
+void SqliteStore::ring_successor() {
+  if (const auto next = std::exchange(m_successor, std::nullopt)) {
+    ring_on(next->key, next->head);
+  }
+}
+
+void SqliteStore::tidy() noexcept {
+  if (m_successor && m_successor->durable) {
+    ring_successor();
+  }
+  m_database.checkpoint(log_worth_copying);
 }
 
 // The belled head after `deaf`, whom nobody hears, is dropped, unless it has gone meanwhile.
