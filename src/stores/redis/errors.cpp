@@ -224,4 +224,8 @@ StoreError cannot_find(int error, const Address& address) {
               "cannot find the address of the host {} for {}: {}", core::escaped(address.host), address.server(), why)};
 }
 
+StoreError interrupted(const Address& address) {
+  return {Trouble::interrupted, fmt::format("interrupted while waiting for {}", address.server())};
+}
+
 }  // namespace stores::redis

@@ -22,6 +22,8 @@ core::StoreError cannot_connect(int error, const Address& address);
 // `error` is what kept lk from asking (errno), or 0: it asked, and got no address.
 core::StoreError cannot_find(int error, const Address& address);
 
+core::StoreError interrupted(const Address& address);
+
 // What another program may have said, fit for a sentence: escaped, and cut where it is long.
 std::string quotation(std::string_view words);
 
