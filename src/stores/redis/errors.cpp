@@ -58,6 +58,11 @@ constexpr std::array causes{
           "takes no writes because too few replicas follow it (NOREPLICAS): wait for them, or lower "
           "min-replicas-to-write"},
     Cause{"OOM", Trouble::full, "has no memory left for writes (OOM): raise its maxmemory or remove data"},
+    Cause{
+        "WRONGTYPE",
+        Trouble::corrupt,
+        "has data of another type where lk keeps its own for a lock (WRONGTYPE): delete that key, its name has #lk: in "
+        "it"},
     Cause{"MOVED",
           Trouble::misconfigured,
           "is a node of a Redis Cluster (MOVED), which is not supported: use a server that is no cluster"},
@@ -72,12 +77,15 @@ constexpr std::array causes{
           "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or name a password_file in the settings"},
 };
 
-// A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…".
+// A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…",
+// and without the dash where the command itself has failed.
 std::string_view unwrapped(std::string_view error) {
-  constexpr std::string_view wrapping = "ERR Error running script";
-  constexpr std::string_view mark = ": -";
-  const std::size_t inner = error.starts_with(wrapping) ? error.find(mark) : std::string_view::npos;
-  return inner == std::string_view::npos ? error : error.substr(inner + mark.size());
+  std::size_t inner = std::string_view::npos;
+  if (error.starts_with("ERR Error running script")) {
+    inner = std::min(error.find(": -"), error.find(": WRONGTYPE "));
+  }
+  return inner == std::string_view::npos ? error
+                                         : error.substr(std::min(error.find_first_not_of(": -", inner), error.size()));
 }
 
 // "ERR unknown command 'EVAL', with args…", and with backticks before Redis 6; empty where none is quoted.
@@ -191,6 +199,17 @@ StoreError translate(std::string_view error, const Address& address) {
             fmt::format("{} does not offer {}, which lk needs", server, name.empty() ? "a command" : name)};
   }
   return {Trouble::unreachable, fmt::format("{} answered with an error: {}", server, quotation(error))};
+}
+
+bool is_wrong_type(std::string_view error) { return unwrapped(error).starts_with("WRONGTYPE "); }
+
+StoreError wrong_type(std::string_view name, std::string_view type, std::string_view lock, const Address& address) {
+  return {Trouble::corrupt,
+          fmt::format("{} has data of another type ({}) where lk keeps its own for the lock {}: delete the key {}",
+                      address.server(),
+                      quotation(type),
+                      core::escaped(lock),
+                      core::escaped(name))};
 }
 
 bool turns_away(std::string_view error) {

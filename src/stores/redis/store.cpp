@@ -68,6 +68,8 @@ private:
   core::Result<Reply> eval(const Script& script, std::span<const std::string_view> keys, Words arguments);
   core::Result<Reply> run(const Script& script, const LockKeys& keys, Words arguments);
   core::Result<Reply> understood(core::Result<Reply> reply) const;
+  // Of a script: where a type was wrong, it was that of a helper of this lock.
+  core::Result<Reply> understood(core::Result<Reply> reply, const LockKeys& keys);
   tl::unexpected<StoreError> strange_answer() const;
   // Begins a verb for each question to the server.
   core::Result<std::vector<core::LockState>> states(const std::vector<core::Key>& keys, bool whole);
@@ -111,7 +113,7 @@ core::Result<Reply> RedisStore::eval(const Script& script, std::span<const std::
 }
 
 core::Result<Reply> RedisStore::run(const Script& script, const LockKeys& keys, Words arguments) {
-  return understood(eval(script, keys.all(), arguments));
+  return understood(eval(script, keys.all(), arguments), keys);
 }
 
 core::Result<Reply> RedisStore::understood(core::Result<Reply> reply) const {
@@ -119,6 +121,24 @@ core::Result<Reply> RedisStore::understood(core::Result<Reply> reply) const {
     return tl::unexpected(translate(reply->text, m_wire.address()));
   }
   return reply;
+}
+
+core::Result<Reply> RedisStore::understood(core::Result<Reply> reply, const LockKeys& keys) {
+  if (reply && reply->kind == Reply::Kind::error && is_wrong_type(reply->text)) {
+    const std::array<std::pair<std::string_view, std::string_view>, 3> helpers{
+        {{keys.meta, "hash"}, {keys.line, "zset"}, {keys.places, "hash"}}};
+    for (const auto& [name, type] : helpers) {
+      const auto found = m_wire.call({"TYPE", name});
+      if (!found || found->kind != Reply::Kind::status) {
+        break;
+      }
+      if (found->text != type && found->text != "none") {
+        const std::string_view key = std::string_view(keys.lock).substr(m_prefix.size());
+        return tl::unexpected(wrong_type(name, found->text, key, m_wire.address()));
+      }
+    }
+  }
+  return understood(std::move(reply));
 }
 
 tl::unexpected<StoreError> RedisStore::strange_answer() const {
@@ -237,8 +257,10 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
   }
   m_wire.begin();
   auto reply = eval(status_script, all, {whole ? "1" : "0"});
-  if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error && reply->text.starts_with("CROSSSLOT")) {
-    // A cluster of one node serves every lock, but no two slots in one command.
+  // A cluster of one node serves every lock, but no two slots in one command. Of several locks only one has a helper of
+  // the wrong type.
+  if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error &&
+      (reply->text.starts_with("CROSSSLOT") || is_wrong_type(reply->text))) {
     std::vector<core::LockState> found;
     found.reserve(keys.size());
     for (const core::Key& key : keys) {
@@ -250,7 +272,7 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
     }
     return found;
   }
-  reply = understood(std::move(reply));
+  reply = understood(std::move(reply), names.front());
   if (!reply) {
     return tl::unexpected(std::move(reply.error()));
   }
