@@ -59,7 +59,9 @@ private:
   core::Result<Reply> receive();
   // Nothing: what the connection must become for more to arrive is in `blocked`.
   core::Result<std::optional<Reply>> take_arrived(Step& blocked);
+  // The next reply that has arrived whole.
   core::Result<std::optional<Reply>> take_whole();
+  // What it could read is in the reader; `done`: more may be there.
   core::Result<Step> read_more();
   core::Result<void> wait(Step blocked);
 

@@ -46,7 +46,7 @@ if not mine and (patience <= 0 or (most >= 0 and ahead >= most)) then
   return {patience > 0 and 'full' or 'busy', text(ahead), unpack(by)}
 end
 if patience > 0 then
-  -- The places come first: where they cannot be written, the line has nobody without one.
+  -- The places come first: where they cannot be written, nobody stands in the line without one.
   redis.call('HSET', K[4], me .. ':l', text(now + patience), me .. ':b', ARGV[7])
   keep(K[4], patience)
   if not mine then

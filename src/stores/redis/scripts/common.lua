@@ -106,8 +106,8 @@ local function leave_line(owner, ask)
   return left
 end
 
--- Takes the lock away from whoever has it; its fence stays. Nothing here needs memory. The line is looked at first: where it
--- is none, nothing has happened.
+-- Takes the lock away from whoever has it; its fence stays. Nothing here needs memory. The line is looked at first: where
+-- something else stands there, nothing has happened.
 local function remove_lock(bell)
   local first = head()
   redis.call('HDEL', K[2], 'owner', 'ask', 'durable', 'since', 'who')

@@ -1,7 +1,7 @@
 -- leave: KEYS lock meta line places; ARGV owner ask('': any) after bell
 local after = tonumber(ARGV[3])
 if is_held_by(ARGV[1], ARGV[2]) then
-  -- Where the line is none, nothing has happened.
+  -- Where something else stands in the place of the line, nothing has happened.
   local first = head()
   redis.call('PEXPIRE', K[1], expiry(after))
   keep(K[2], after + fence_kept)
