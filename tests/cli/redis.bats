@@ -769,6 +769,94 @@ while True:
   [ "$moved" = yes ]
 }
 
+# --- Data of others where lk keeps its own ------------------------------------------------------------------------------
+
+# spoil HELPER TYPE COMMAND WORDS...: data of that type is where lk keeps what belongs to k. $sentence says so.
+spoil() {
+  local helper="{lk:k}#lk:$1"
+  ask_redis main DEL "$helper" >answer
+  ask_redis main "$3" "$helper" "${@:4}" >answer
+  [ "$(ask_redis main TYPE "$helper")" = "$2" ]
+  sentence="$LK_STORE has data of another type ($2) where lk keeps its own for the lock k: delete the key $helper"
+}
+
+# Nobody gets or frees the lock of "me"; who looks is told why. Nothing has changed.
+nothing_but_renewing() {
+  refused 69 "$sentence; k is not acquired" lk acquire --key k --ttl 5 &&
+    refused 69 "$sentence; k is not acquired; nothing was run" lk exec --key k -- touch ran &&
+    refused 69 "$sentence; k is not acquired" lk block --key k --ttl 5 --wait 20s &&
+    refused 69 "$sentence; k is not acquired; nothing was run" lk exec --key k --wait 20s -- touch ran &&
+    refused 69 "$sentence; k is not released" lk release --key k --owner me &&
+    refused 69 "$sentence; k is not released" lk release --key k --force --yes &&
+    refused 69 "$sentence" lk status k &&
+    refused 69 "$sentence" lk status &&
+    lk renew --key k --owner me --ttl 60 &&
+    [ "$(ask_redis main GET lk:k)" = me ] &&
+    [ ! -e ran ]
+}
+
+@test "data of another type where lk keeps a lock's holder: 69 at once, and which key to delete" {
+  fresh_store redis
+  lk acquire --key other --ttl 60 >token
+  for words in 'string SET x' 'list RPUSH x'; do
+    lk acquire --key k --ttl 60 --owner me >token
+    # shellcheck disable=SC2086
+    spoil meta $words
+    all_refused_for_good 69 "$sentence"
+    [ "$(ask_redis main GET lk:k)" = me ]
+    [ "$(ask_redis main TYPE '{lk:k}#lk:meta')" = "${words%% *}" ]
+    # Another lock has nothing to do with it.
+    run -75 lk acquire --key other
+    ask_redis main DEL '{lk:k}#lk:meta' >answer
+    run -0 lk release --key k --owner me
+    # Of a free lock, too.
+    # shellcheck disable=SC2086
+    spoil meta $words
+    refused 69 "$sentence; k is not acquired" lk acquire --key k
+    refused 69 "$sentence; k is not acquired; nothing was run" lk exec --key k -- touch ran
+    [ "$(ask_redis main EXISTS lk:k)" = 0 ]
+    ask_redis main DEL '{lk:k}#lk:meta' >answer
+  done
+  [ ! -e ran ]
+}
+
+@test "data of another type where lk keeps a lock's line: the same; its holder can renew it, and nothing is half done" {
+  fresh_store redis
+  lk acquire --key other --ttl 60 >token
+  lk acquire --key k --ttl 60 --owner me >token
+  spoil line string SET x
+  nothing_but_renewing
+  is_field other .state held
+  ask_redis main DEL '{lk:k}#lk:line' >answer
+  run -0 lk release --key k --owner me
+  spoil line hash HSET a b
+  refused 69 "$sentence; k is not acquired" lk acquire --key k
+  [ "$(ask_redis main EXISTS lk:k)" = 0 ]
+  ask_redis main DEL '{lk:k}#lk:line' >answer
+  run -0 lk exec --key k -- true
+}
+
+@test "data of another type where lk keeps a lock's waiters: the same; who waits ends" {
+  fresh_store redis
+  lk acquire --key k --ttl 60 --owner me >token
+  # Who would be the first in line leaves nothing there.
+  spoil places string SET x
+  refused 69 "$sentence; k is not acquired" lk block --key k --wait 20s
+  [ "$(ask_redis main EXISTS '{lk:k}#lk:line')" = 0 ]
+  ask_redis main DEL '{lk:k}#lk:places' >answer
+  "$LK" block --key k --ttl 5 --wait 20s >waited 2>waiter.err 3>&- &
+  waiter=$!
+  wait_until 5 is_field k .waiting 1
+  spoil places zset ZADD 1 a
+  ends_with 69 "$waiter"
+  [ "$(cat waiter.err)" = "lk: $sentence; k is not acquired" ]
+  [ ! -s waited ]
+  nothing_but_renewing
+  ask_redis main DEL '{lk:k}#lk:places' >answer
+  is_field k .waiting 0
+  run -0 lk release --key k --owner me
+}
+
 # --- TLS --------------------------------------------------------------------------------------------------------------
 
 # authority NAME: NAME.pem and NAME.key.

@@ -159,6 +159,30 @@ lost_by() {
   done
 }
 
+@test "data of another type comes to where lk keeps its own: renewals fail, 79 in time; what cannot be released is said" {
+  fresh_store redis
+  sentence_of() { echo "$LK_STORE has data of another type (string) where lk keeps its own for the lock k: delete the key {lk:k}#lk:$1"; }
+  start_ticking --ttl 3
+  just_renewed 3
+  ends=$(($(now_ms) + $(ask_redis main PTTL lk:k)))
+  ask_redis main SET '{lk:k}#lk:meta' x >answer
+  lost_by "no renewal in time ($(sentence_of meta))"
+  [ "$(last_tick_ms)" -lt "$ends" ]
+  [ "$(sed -n 1p err)" = "lk: cannot renew k: $(sentence_of meta); trying again" ]
+  ask_redis main FLUSHALL >answer
+  # The line is nothing that a holder needs; the end of a grant is told to it.
+  for min_hold in 0 50s; do
+    start_exec --key k --ttl 60 --min-hold "$min_hold" -- sh -c "$guarded; exit 7" 2>err
+    wait_until 20 has_child
+    ask_redis main SET '{lk:k}#lk:line' x >answer
+    let_go
+    ends_with 7 "$lk_pid"
+    [ "$(cat err)" = "lk: cannot release k: $(sentence_of line); it stays held until its ttl ends" ]
+    [ "$(ask_redis main PTTL lk:k)" -gt 50000 ]
+    ask_redis main FLUSHALL >answer
+  done
+}
+
 @test "a stopped lk that wakes after its time does not touch the next holder's lock" { # R04
   fresh_store redis
   start_ticking --ttl 2

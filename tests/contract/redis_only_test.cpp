@@ -948,6 +948,28 @@ TEST_CASE("redis: a lock whose helpers were lost is its owner's, but no asker's 
   redis.asker("b").gets();
 }
 
+TEST_CASE("redis: of many locks the one whose helper has another type is named, with that helper") {
+  const std::string prefix = GENERATE(as<std::string>(), "", "lk:");
+  Redis redis(prefix);
+  std::vector<Asker> holders;
+  for (const std::string text : {"a", "{b}c", "d}e", "f"}) {
+    holders.push_back(redis.asker("owner", text));
+    holders.back().gets();
+  }
+  const stores::redis::LockKeys keys(prefix + "{b}c");
+  const std::string helper = GENERATE_REF(keys.meta, keys.line);
+  redis.stranger({"DEL", helper});
+  redis.stranger({"SET", helper, "x"});
+  const auto error = trouble(redis.onlooker().list(core::Glob::everything()));
+  CHECK(error.what == Trouble::corrupt);
+  CHECK_FALSE(error.maybe_done);
+  CHECK_THAT(error.detail, ContainsSubstring("another type (string)"));
+  CHECK_THAT(error.detail, ContainsSubstring("for the lock {b}c: delete the key " + helper));
+  CHECK(redis.listed("[!{]*") == "a d}e f ");
+  redis.stranger({"DEL", helper});
+  CHECK(redis.listed() == (prefix.empty() && helper == keys.meta ? "a d}e f " : "a d}e f {b}c "));
+}
+
 TEST_CASE("redis: what lk knows of its last holder is not said of another tool's lock") {
   Redis redis;
   auto a = redis.asker("a");

@@ -92,6 +92,14 @@ TEST_CASE("redis errors: each cause has its trouble and names its word") {
            "used memory",
            Trouble::full,
            "OOM"},
+      Case{"WRONGTYPE Operation against a key holding the wrong kind of value script: 71fa, on @user_script:1.",
+           Trouble::corrupt,
+           "data of another type"},
+      Case{"ERR Error running script (call to f_71fa): @user_script:21: WRONGTYPE Operation against a key holding the "
+           "wrong kind of value",
+           Trouble::corrupt,
+           "data of another type"},
+      Case{"ERR Error running script (call to f_71fa): @user_script:1: -", Trouble::unreachable, "with an error: "},
       Case{"MOVED 3999 127.0.0.1:6381", Trouble::misconfigured, "Redis Cluster (MOVED)"},
       Case{"ASK 3999 127.0.0.1:6381", Trouble::misconfigured, "Redis Cluster (ASK)"},
       Case{
@@ -141,6 +149,21 @@ TEST_CASE("redis errors: foreign words are escaped and cut") {
   CHECK(stores::redis::quotation(std::string(200, 'y')) == std::string(200, 'y'));
   CHECK(stores::redis::quotation(std::string(199, 'y') + "\xc3\xa9z") == std::string(199, 'y') + "\xc3\xa9…");
   CHECK(stores::redis::quotation(std::string(201, '\xff')).size() == 200 * 4 + 3);
+}
+
+TEST_CASE("redis errors: a wrong type is told from other errors, and named with its key") {
+  CHECK(stores::redis::is_wrong_type("WRONGTYPE Operation against a key holding the wrong kind of value"));
+  CHECK(
+      stores::redis::is_wrong_type("ERR Error running script (call to f_71fa): @user_script:21: WRONGTYPE Operation "
+                                   "against a key holding the wrong kind of value"));
+  CHECK_FALSE(stores::redis::is_wrong_type("WRONGPASS invalid username-password pair or user is disabled."));
+  CHECK_FALSE(stores::redis::is_wrong_type("ERR unknown command 'WRONGTYPE '"));
+  const StoreError error =
+      stores::redis::wrong_type("{lk:a\n}#lk:line", "string", "a\n", address("redis://:hunter2@h"));
+  CHECK(error.what == Trouble::corrupt);
+  CHECK(error.detail ==
+        "redis://h:6379 has data of another type (string) where lk keeps its own for the lock a\\n: delete the key "
+        "{lk:a\\n}#lk:line");
 }
 
 TEST_CASE("redis errors: only a refused connection is turned away") {

@@ -18,6 +18,8 @@ core::Instant boot_now() noexcept {
                                                                             std::chrono::nanoseconds(now.tv_nsec)));
 }
 
+std::string TimeLimit::text() const { return core::to_text(std::chrono::round<core::Millis>(ends - began)); }
+
 Ready wait_for(int fd, short events, core::Instant until, int interrupt_fd) noexcept {
   while (true) {
     const auto left = std::chrono::ceil<core::Millis>(until - boot_now()).count();

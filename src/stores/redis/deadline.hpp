@@ -1,6 +1,8 @@
 // Waiting for a descriptor: until a deadline, or until another descriptor says that the caller wants control back.
 #pragma once
 
+#include <string>
+
 #include "core/clock.hpp"
 #include "core/duration.hpp"
 
@@ -8,6 +10,15 @@ namespace stores::redis {
 
 // CLOCK_BOOTTIME of this process, good for differences alone.
 core::Instant boot_now() noexcept;
+
+// What something may take, from its beginning to its deadline.
+struct TimeLimit {
+  core::Instant began{};
+  core::Instant ends{};
+
+  // For messages: "300ms".
+  std::string text() const;
+};
 
 enum class Ready {
   yes,  // also where the descriptor has an error or was hung up

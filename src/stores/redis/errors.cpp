@@ -22,9 +22,6 @@ using core::Trouble;
 
 constexpr std::size_t most_characters = 200;
 
-constexpr bool starts_with(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
-}
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 std::string upper(std::string_view text) {
@@ -61,6 +58,11 @@ constexpr std::array causes{
           "takes no writes because too few replicas follow it (NOREPLICAS): wait for them, or lower "
           "min-replicas-to-write"},
     Cause{"OOM", Trouble::full, "has no memory left for writes (OOM): raise its maxmemory or remove data"},
+    Cause{
+        "WRONGTYPE",
+        Trouble::corrupt,
+        "has data of another type where lk keeps its own for a lock (WRONGTYPE): delete that key, its name has #lk: in "
+        "it"},
     Cause{"MOVED",
           Trouble::misconfigured,
           "is a node of a Redis Cluster (MOVED), which is not supported: use a server that is no cluster"},
@@ -75,12 +77,15 @@ constexpr std::array causes{
           "wants a password (NOAUTH): set LK_REDIS_PASSWORD, or name a password_file in the settings"},
 };
 
-// A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…".
+// A script's error as Redis 6 wraps it: "ERR Error running script (call to f_SHA): @user_script:1: -OOM command not…",
+// and without the dash where the command itself has failed.
 std::string_view unwrapped(std::string_view error) {
-  constexpr std::string_view wrapping = "ERR Error running script";
-  constexpr std::string_view mark = ": -";
-  const std::size_t inner = starts_with(error, wrapping) ? error.find(mark) : std::string_view::npos;
-  return inner == std::string_view::npos ? error : error.substr(inner + mark.size());
+  std::size_t inner = std::string_view::npos;
+  if (error.starts_with("ERR Error running script")) {
+    inner = std::min(error.find(": -"), error.find(": WRONGTYPE "));
+  }
+  return inner == std::string_view::npos ? error
+                                         : error.substr(std::min(error.find_first_not_of(": -", inner), error.size()));
 }
 
 // "ERR unknown command 'EVAL', with args…", and with backticks before Redis 6; empty where none is quoted.
@@ -93,7 +98,7 @@ std::string unknown_command(std::string_view error) {
 // "NOPERM this user has no permissions to run the 'del' command", "NOPERM No permissions to access a key", "ERR The
 // user executing the script can't run this command or subcommand", "… can't access at least one of the keys mentioned".
 std::optional<std::string> forbidden(std::string_view error) {
-  if (!starts_with(error, "NOPERM") && !contains(error, "The user executing the script can't")) {
+  if (!error.starts_with("NOPERM") && !contains(error, "The user executing the script can't")) {
     return std::nullopt;
   }
   constexpr std::string_view opening = "the '";
@@ -119,14 +124,14 @@ std::optional<StoreError> password_trouble(std::string_view error, const Address
   const auto refused = [&](std::string_view predicate) {
     return StoreError{Trouble::refused, fmt::format("{} {}", address.server(), predicate)};
   };
-  if (starts_with(error, "ERR Client sent AUTH, but no password is set") ||
+  if (error.starts_with("ERR Client sent AUTH, but no password is set") ||
       contains(error, "called without any password configured")) {
     return refused("has no password set, but one was given: take it out of the URL and LK_REDIS_PASSWORD");
   }
-  if (starts_with(error, "ERR wrong number of arguments for 'auth'")) {
+  if (error.starts_with("ERR wrong number of arguments for 'auth'")) {
     return refused("knows no users, only a password (Redis before 6.0): leave the user out of the URL");
   }
-  if (starts_with(error, "WRONGPASS") || starts_with(error, "ERR invalid password") || starts_with(error, "ERR AUTH")) {
+  if (error.starts_with("WRONGPASS") || error.starts_with("ERR invalid password") || error.starts_with("ERR AUTH")) {
     if (address.user && !address.password) {
       return refused(
           "wants a password for that user (WRONGPASS): set LK_REDIS_PASSWORD; a password without a user is written "
@@ -135,7 +140,7 @@ std::optional<StoreError> password_trouble(std::string_view error, const Address
     return refused(address.user ? "refused this user and password (WRONGPASS)" : "refused the password (WRONGPASS)");
   }
   // The second is for a script that is longer than what is read of a stranger (Redis 6.2 and later).
-  if (starts_with(error, "ERR operation not permitted") || starts_with(error, "ERR Protocol error: unauthenticated")) {
+  if (error.starts_with("ERR operation not permitted") || error.starts_with("ERR Protocol error: unauthenticated")) {
     return refused("wants a password: set LK_REDIS_PASSWORD, or name a password_file in the settings");
   }
   return std::nullopt;
@@ -175,7 +180,7 @@ StoreError translate(std::string_view error, const Address& address) {
                         server,
                         quotation(error.substr(0, error.find(". "))))};
   }
-  if (starts_with(error, "ERR max number of clients")) {
+  if (error.starts_with("ERR max number of clients")) {
     return {Trouble::unreachable,
             fmt::format("{} has as many clients as it takes (max number of clients): end some, or raise its maxclients",
                         server)};
@@ -185,10 +190,10 @@ StoreError translate(std::string_view error, const Address& address) {
             fmt::format("{} is a node of a Redis Cluster, which has no other db than 0: leave the db out of the URL",
                         server)};
   }
-  if (contains(error, "DB index is out of range") || starts_with(error, "ERR invalid DB index")) {
+  if (contains(error, "DB index is out of range") || error.starts_with("ERR invalid DB index")) {
     return {Trouble::misconfigured, fmt::format("{} has no db {} (by default there are 0 to 15)", server, address.db)};
   }
-  if (starts_with(error, "ERR unknown command")) {
+  if (error.starts_with("ERR unknown command")) {
     const std::string name = unknown_command(error);
     return {Trouble::refused,
             fmt::format("{} does not offer {}, which lk needs", server, name.empty() ? "a command" : name)};
@@ -196,8 +201,19 @@ StoreError translate(std::string_view error, const Address& address) {
   return {Trouble::unreachable, fmt::format("{} answered with an error: {}", server, quotation(error))};
 }
 
+bool is_wrong_type(std::string_view error) { return unwrapped(error).starts_with("WRONGTYPE "); }
+
+StoreError wrong_type(std::string_view name, std::string_view type, std::string_view lock, const Address& address) {
+  return {Trouble::corrupt,
+          fmt::format("{} has data of another type ({}) where lk keeps its own for the lock {}: delete the key {}",
+                      address.server(),
+                      quotation(type),
+                      core::escaped(lock),
+                      core::escaped(name))};
+}
+
 bool turns_away(std::string_view error) {
-  return starts_with(error, "DENIED") || starts_with(error, "ERR max number of clients");
+  return error.starts_with("DENIED") || error.starts_with("ERR max number of clients");
 }
 
 StoreError cannot_connect(int error, const Address& address) {
@@ -222,6 +238,10 @@ StoreError cannot_find(int error, const Address& address) {
   return {Trouble::unreachable,
           fmt::format(
               "cannot find the address of the host {} for {}: {}", core::escaped(address.host), address.server(), why)};
+}
+
+StoreError interrupted(const Address& address) {
+  return {Trouble::interrupted, fmt::format("interrupted while waiting for {}", address.server())};
 }
 
 }  // namespace stores::redis

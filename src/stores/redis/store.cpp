@@ -3,15 +3,22 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "core/text.hpp"
 #include "stores/redis/address.hpp"
+#include "stores/redis/answers.hpp"
+#include "stores/redis/bell.hpp"
 #include "stores/redis/errors.hpp"
 #include "stores/redis/keys.hpp"
 #include "stores/redis/scripts.hpp"
@@ -34,179 +41,10 @@ constexpr Millis others_ask_again{5000};
 constexpr std::string_view scan_count = "1000";
 constexpr std::size_t most_states = 200;
 
-std::string text_of(core::AskId ask) { return fmt::format("{:016x}", ask.value); }
-// "" in a script: any ask of that owner.
-std::string text_or_any(core::AskId ask) { return ask.any() ? std::string() : text_of(ask); }
-
-std::int64_t to_number(std::string_view text) {
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-// A claim within its key, as scripts name it: the ask's 16 digits, then the owner.
-constexpr std::size_t digits_of_ask = 16;
-std::string text_of(const core::Claim& claim) { return text_of(claim.ask) + claim.owner.bytes(); }
-
-core::AskId to_ask(std::string_view text) {
-  core::AskId ask;
-  std::from_chars(text.data(), text.data() + text.size(), ask.value, 16);
-  return ask;
-}
-
-// Fields end with a zero byte: nothing in them can hold one (they come from arguments, host names and pids).
-std::string joined(std::initializer_list<std::string_view> fields) {
-  std::string all;
-  for (const std::string_view field : fields) {
-    all += field;
-    all += '\0';
-  }
-  return all;
-}
-std::vector<std::string> split(std::string_view all) {
-  std::vector<std::string> fields;
-  while (!all.empty()) {
-    const std::size_t end = std::min(all.find('\0'), all.size());
-    fields.emplace_back(all.substr(0, end));
-    all.remove_prefix(std::min(end + 1, all.size()));
-  }
-  return fields;
-}
-
-std::string who_text(const core::Who& who) {
-  return joined({who.host, who.user, fmt::to_string(who.pid), who.command, who.note});
-}
-core::Who to_who(const std::vector<std::string>& fields, std::size_t first) {
-  if (fields.size() < first + 5) {
-    return {};
-  }
-  return {fields[first], fields[first + 1], to_number(fields[first + 2]), fields[first + 3], fields[first + 4]};
-}
-
-std::optional<Millis> to_left(std::string_view pttl) {
-  const std::int64_t left = to_number(pttl);
-  return left < 0 ? std::nullopt : std::optional(Millis(left));
-}
-
-core::WallTime to_wall(std::int64_t milliseconds) { return core::WallTime(Millis(milliseconds)); }
-
-constexpr bool starts_with(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
-}
-constexpr bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-const std::string& at(const std::vector<Reply>& fields, std::size_t index) {
-  static const std::string none;
-  return index < fields.size() ? fields[index].text : none;
-}
-
-// `place` is what acquire.lua keeps of a waiter: since(ms), wait_left(ms or ''), who, each field with its zero byte.
-core::Waiter to_waiter(std::string_view claim, std::string_view place, std::int64_t now) {
-  const std::vector<std::string> fields = split(place);
-  core::Waiter waiter{core::Owner::stored(std::string(claim.substr(std::min(digits_of_ask, claim.size())))),
-                      to_ask(claim.substr(0, digits_of_ask)),
-                      to_who(fields, 2),
-                      Millis(0),
-                      std::nullopt,
-                      std::nullopt};
-  if (!fields.empty()) {
-    const std::int64_t since = to_number(fields[0]);
-    waiter.since = to_wall(since);
-    waiter.waiting_for = Millis(std::max<std::int64_t>(now - since, 0));
-    if (fields.size() > 1 && !fields[1].empty()) {
-      waiter.wait_left = Millis(std::max<std::int64_t>(since + to_number(fields[1]) - now, 0));
-    }
-  }
-  return waiter;
-}
-
-// The occupant as common.lua returns it, from `fields[first]` on.
-std::optional<core::Occupant> to_occupant(const std::vector<Reply>& fields, std::size_t first) {
-  const std::string& kind = at(fields, first);
-  if (kind == "held") {
-    core::Held held{core::Owner::stored(at(fields, first + 1)),
-                    {},
-                    std::nullopt,
-                    {},
-                    true,
-                    std::nullopt,
-                    std::nullopt,
-                    to_left(at(fields, first + 2))};
-    if (fields.size() > first + 8) {
-      held.ask = to_ask(at(fields, first + 3));
-      held.fence = core::Fence{to_number(at(fields, first + 4))};
-      held.durable = at(fields, first + 5) == "1";
-      held.command_ended = at(fields, first + 5) == "left";
-      held.held_for = Millis(to_number(at(fields, first + 6)));
-      held.since = to_wall(to_number(at(fields, first + 7)));
-      held.who = to_who(split(at(fields, first + 8)), 0);
-    }
-    return held;
-  }
-  if (kind == "promised") {
-    const core::Waiter head = to_waiter(at(fields, first + 1), at(fields, first + 2), to_number(at(fields, first + 3)));
-    return core::Promised{head.who, head.waiting_for};
-  }
-  if (kind == "foreign") {
-    return core::Foreign{at(fields, first + 1), at(fields, first + 2), to_left(at(fields, first + 3))};
-  }
-  return std::nullopt;
-}
-
-// A subscription on a connection of its own.
-class Bell {
-public:
-  Bell(Address address, const core::Limits* limits, std::string channel)
-      : m_wire(std::move(address), limits), m_channel(std::move(channel)) {}
-
-  Wire& wire() noexcept { return m_wire; }
-  const std::string& channel() const noexcept { return m_channel; }
-
-  core::Result<void> subscribe() {
-    const auto reply = m_wire.call({"SUBSCRIBE", m_channel});
-    if (!reply) {
-      return tl::unexpected(reply.error());
-    }
-    if (reply->kind == Reply::Kind::error) {
-      StoreError error = translate(reply->text, m_wire.address());
-      m_wire.disconnect();
-      return tl::unexpected(std::move(error));
-    }
-    return {};
-  }
-
-private:
-  Wire m_wire;
-  std::string m_channel;
-};
-
-// Once its connection breaks it does not ring; the next ask makes a new one.
-class Subscription : public core::Watch {
-public:
-  explicit Subscription(std::shared_ptr<Bell> bell) : m_bell(std::move(bell)) {}
-
-  int fd() const noexcept override { return m_bell->wire().fd(); }
-  void drain() noexcept override {
-    while (m_bell->wire().is_connected()) {
-      const auto push = m_bell->wire().read_push();
-      if (!push || !*push) {
-        return;  // trouble has dropped the connection
-      }
-    }
-  }
-
-private:
-  std::shared_ptr<Bell> m_bell;
-};
-
 class RedisStore : public core::Store {
 public:
   RedisStore(Address address, const core::StoreOptions& options)
-      : m_address(address),
-        m_limits(options.limits),
-        m_prefix(options.prefix),
-        m_wire(std::move(address), options.limits) {}
+      : m_limits(options.limits), m_prefix(options.prefix), m_wire(std::move(address), options.limits) {}
 
   core::Result<core::Answer> acquire(const core::Ask& ask) override;
   core::Result<core::Renewal> renew(const core::Claim& claim, Millis ttl,
@@ -218,22 +56,26 @@ public:
   core::Result<std::vector<core::LockState>> list(const core::Glob& keys) override;
   core::Result<std::unique_ptr<core::Watch>> watch(const core::Claim& claim) override;
   void rest() noexcept override { m_wire.disconnect(); }
-  std::string address() const override { return m_address.redacted(); }
+  std::string address() const override { return m_wire.address().redacted(); }
 
 private:
-  using Words = std::vector<std::string_view>;
+  using Words = std::initializer_list<std::string_view>;
+  // The names that a lock has in this store.
   core::Result<LockKeys> keys_of(const core::Key& key) const;
+  // The same, and its time runs.
+  core::Result<LockKeys> begin(const core::Key& key);
   // An error reply is an answer of `eval` and trouble of `run`.
-  core::Result<Reply> eval(const Script& script, const Words& keys, const Words& arguments);
-  core::Result<Reply> run(const Script& script, const LockKeys& keys, const Words& arguments);
+  core::Result<Reply> eval(const Script& script, std::span<const std::string_view> keys, Words arguments);
+  core::Result<Reply> run(const Script& script, const LockKeys& keys, Words arguments);
   core::Result<Reply> understood(core::Result<Reply> reply) const;
+  // Of a script: where a type was wrong, it was that of a helper of this lock.
+  core::Result<Reply> understood(core::Result<Reply> reply, const LockKeys& keys);
   tl::unexpected<StoreError> strange_answer() const;
+  // Begins a verb for each question to the server.
   core::Result<std::vector<core::LockState>> states(const std::vector<core::Key>& keys, bool whole);
-  core::Result<core::Released> to_released(const core::Result<Reply>& reply) const;
   // The key that a name of the server's tells of: a lock under our prefix, or a helper of one.
   std::optional<std::string> key_in(const std::string& name) const;
 
-  Address m_address;
   const core::Limits* m_limits;
   std::string m_prefix;
   Wire m_wire;
@@ -250,13 +92,19 @@ core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
   return LockKeys(std::move(lock));
 }
 
-core::Result<Reply> RedisStore::eval(const Script& script, const Words& keys, const Words& arguments) {
+core::Result<LockKeys> RedisStore::begin(const core::Key& key) {
+  m_wire.begin();
+  return keys_of(key);
+}
+
+core::Result<Reply> RedisStore::eval(const Script& script, std::span<const std::string_view> keys, Words arguments) {
   const std::string count = fmt::to_string(keys.size());
-  Words words{"EVALSHA", script.sha1, count};
+  std::vector<std::string_view> words{"EVALSHA", script.sha1, count};
+  words.reserve(words.size() + keys.size() + arguments.size());
   words.insert(words.end(), keys.begin(), keys.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto reply = m_wire.call(words);
-  if (reply && reply->kind == Reply::Kind::error && starts_with(reply->text, "NOSCRIPT")) {
+  if (reply && reply->kind == Reply::Kind::error && reply->text.starts_with("NOSCRIPT")) {
     words[0] = "EVAL";
     words[1] = script.text;
     reply = m_wire.call(words);
@@ -264,37 +112,53 @@ core::Result<Reply> RedisStore::eval(const Script& script, const Words& keys, co
   return reply;
 }
 
-core::Result<Reply> RedisStore::run(const Script& script, const LockKeys& keys, const Words& arguments) {
-  const auto all = keys.all();
-  return understood(eval(script, Words(all.begin(), all.end()), arguments));
+core::Result<Reply> RedisStore::run(const Script& script, const LockKeys& keys, Words arguments) {
+  return understood(eval(script, keys.all(), arguments), keys);
 }
 
 core::Result<Reply> RedisStore::understood(core::Result<Reply> reply) const {
   if (reply && reply->kind == Reply::Kind::error) {
-    return tl::unexpected(translate(reply->text, m_address));
+    return tl::unexpected(translate(reply->text, m_wire.address()));
   }
   return reply;
 }
 
+core::Result<Reply> RedisStore::understood(core::Result<Reply> reply, const LockKeys& keys) {
+  if (reply && reply->kind == Reply::Kind::error && is_wrong_type(reply->text)) {
+    const std::array<std::pair<std::string_view, std::string_view>, 3> helpers{
+        {{keys.meta, "hash"}, {keys.line, "zset"}, {keys.places, "hash"}}};
+    for (const auto& [name, type] : helpers) {
+      const auto found = m_wire.call({"TYPE", name});
+      if (!found || found->kind != Reply::Kind::status) {
+        break;
+      }
+      if (found->text != type && found->text != "none") {
+        const std::string_view key = std::string_view(keys.lock).substr(m_prefix.size());
+        return tl::unexpected(wrong_type(name, found->text, key, m_wire.address()));
+      }
+    }
+  }
+  return understood(std::move(reply));
+}
+
 tl::unexpected<StoreError> RedisStore::strange_answer() const {
-  return tl::unexpected(
-      StoreError{Trouble::unreachable, fmt::format("{} gave an answer that is none of lk's", m_address.server())});
+  return tl::unexpected(StoreError{Trouble::unreachable,
+                                   fmt::format("{} gave an answer that is none of lk's", m_wire.address().server())});
 }
 
 core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
-  const auto keys = keys_of(ask.claim.key);
+  const auto keys = begin(ask.claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_wire.begin();
   const std::string id = text_of(ask.claim.ask);
   auto bell = m_bell.lock();
   if (bell && bell->channel() != keys->bell + text_of(ask.claim)) {
     bell.reset();
   }
-  const bool belled = bell && bell->wire().is_connected();
-  const std::string who = who_text(ask.who);
-  const std::string place = joined({ask.wait_left ? fmt::to_string(ask.wait_left->count()) : std::string()}) + who;
+  const bool belled = bell && bell->is_heard();
+  const std::string who = text_of(ask.who);
+  const std::string place = place_of(ask.wait_left, who);
   const auto reply = run(acquire_script,
                          *keys,
                          {ask.claim.owner.bytes(),
@@ -332,13 +196,10 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
     if (left && ahead == 0) {
       again = std::min(again, *left);
     }
-    if (bell && !belled) {
-      // The server was started anew, or a network in between forgot us. A bell is to be there before the ask that
-      // counts on it.
-      bell->wire().join(m_wire);
-      if (bell->subscribe()) {
-        again = Millis(1);
-      }
+    // The server was started anew, or a network in between forgot us. A bell is to be there before the ask that counts
+    // on it.
+    if (bell && !belled && bell->subscribe_within(m_wire)) {
+      again = Millis(1);
     }
     return core::Queued{ahead, ask.patience > Millis(0) ? std::min(again, ask.patience / 2) : again, std::move(*by)};
   }
@@ -347,103 +208,61 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
 
 core::Result<core::Renewal> RedisStore::renew(const core::Claim& claim, Millis ttl,
                                               const std::optional<core::Keepers>& /*keepers*/) {
-  const auto keys = keys_of(claim.key);
+  const auto keys = begin(claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_wire.begin();
-  const auto reply =
-      run(renew_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(ttl.count())});
-  if (!reply) {
-    return tl::unexpected(reply.error());
-  }
-  return reply->text == "renewed" ? core::Renewal::renewed
-         : reply->text == "gone"  ? core::Renewal::gone
-                                  : core::Renewal::not_mine;
-}
-
-core::Result<core::Released> RedisStore::to_released(const core::Result<Reply>& reply) const {
-  if (!reply) {
-    return tl::unexpected(reply.error());
-  }
-  const std::string& what = at(reply->elements, 0);
-  if (what == "released") {
-    return core::Released{core::Release::released, std::nullopt, std::nullopt};
-  }
-  if (what == "left_line") {
-    return core::Released{core::Release::left_line, std::nullopt, std::nullopt};
-  }
-  if (what == "not_mine") {
-    return core::Released{core::Release::not_mine, to_occupant(reply->elements, 1), std::nullopt};
-  }
-  return core::Released{};
+  return run(renew_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(ttl.count())})
+      .map(to_renewal);
 }
 
 core::Result<core::Released> RedisStore::release(const core::Claim& claim, std::optional<core::Fence> fence) {
-  const auto keys = keys_of(claim.key);
+  const auto keys = begin(claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_wire.begin();
-  return to_released(run(
-      release_script,
-      *keys,
-      {claim.owner.bytes(), text_or_any(claim.ask), fence ? fmt::to_string(fence->value) : std::string(), keys->bell}));
+  const std::string grant = fence ? fmt::to_string(fence->value) : std::string();
+  return run(release_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), grant, keys->bell}).map(to_released);
 }
 
 core::Result<core::Released> RedisStore::leave(const core::Claim& claim, Millis after) {
   if (after <= Millis(0)) {
     return release(claim, std::nullopt);
   }
-  const auto keys = keys_of(claim.key);
+  const auto keys = begin(claim.key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  m_wire.begin();
-  return to_released(run(
-      leave_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), fmt::to_string(after.count()), keys->bell}));
+  const std::string end = fmt::to_string(after.count());
+  return run(leave_script, *keys, {claim.owner.bytes(), text_or_any(claim.ask), end, keys->bell}).map(to_released);
 }
 
 core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core::Occupant& seen) {
-  const auto keys = keys_of(key);
+  const auto keys = begin(key);
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  // What was only promised had no holder: whoever holds it now is another one. So "promised" is no kind of the
-  // script's.
-  std::array<std::string, 4> was{"promised", "", "", ""};
-  if (const auto* const held = std::get_if<core::Held>(&seen)) {
-    // A holder of another tool has neither ask nor fence.
-    was = {"held",
-           held->owner.bytes(),
-           held->fence ? text_of(held->ask) : std::string(),
-           held->fence ? fmt::to_string(held->fence->value) : std::string()};
-  } else if (const auto* const foreign = std::get_if<core::Foreign>(&seen)) {
-    was = {"foreign", foreign->type, foreign->value, ""};
-  }
-  m_wire.begin();
-  const auto reply = run(evict_script, *keys, {was[0], was[1], was[2], was[3], keys->bell});
-  if (!reply) {
-    return tl::unexpected(reply.error());
-  }
-  return reply->text == "evicted" ? core::Eviction::evicted
-         : reply->text == "free"  ? core::Eviction::free
-                                  : core::Eviction::changed;
+  const std::array<std::string, 4> was = to_compare(seen);
+  return run(evict_script, *keys, {was[0], was[1], was[2], was[3], keys->bell}).map(to_eviction);
 }
 
 core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<core::Key>& keys, bool whole) {
   std::vector<LockKeys> names;
   names.reserve(keys.size());
-  Words all;
+  std::vector<std::string_view> all;
   for (const core::Key& key : keys) {
     for (const std::string_view name : names.emplace_back(m_prefix + key.text()).all()) {
       all.push_back(name);
     }
   }
+  m_wire.begin();
   auto reply = eval(status_script, all, {whole ? "1" : "0"});
-  std::vector<core::LockState> found;
-  if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error && starts_with(reply->text, "CROSSSLOT")) {
-    // A cluster of one node serves every lock, but no two slots in one command.
+  // A cluster of one node serves every lock, but no two slots in one command. Of several locks only one has a helper of
+  // the wrong type.
+  if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error &&
+      (reply->text.starts_with("CROSSSLOT") || is_wrong_type(reply->text))) {
+    std::vector<core::LockState> found;
+    found.reserve(keys.size());
     for (const core::Key& key : keys) {
       auto one = states({key}, whole);
       if (!one) {
@@ -453,45 +272,22 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
     }
     return found;
   }
-  reply = understood(std::move(reply));
+  reply = understood(std::move(reply), names.front());
   if (!reply) {
-    return tl::unexpected(reply.error());
+    return tl::unexpected(std::move(reply.error()));
   }
-  if (reply->elements.size() != 2 || reply->elements[1].elements.size() != keys.size()) {
+  auto found = to_states(keys, *reply, whole);
+  if (!found) {
     return strange_answer();
   }
-  const std::int64_t now = to_number(reply->elements[0].text);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::vector<Reply>& fields = reply->elements[1].elements[i].elements;
-    if (fields.size() != 3) {
-      return strange_answer();
-    }
-    core::LockState state{
-        keys[i], to_occupant(fields[0].elements, 0), static_cast<std::size_t>(to_number(at(fields, 1))), {}};
-    for (const Reply& place : fields[2].elements) {
-      state.line.push_back(to_waiter(at(place.elements, 0), at(place.elements, 1), now));
-    }
-    if (!state.by && !state.line.empty()) {
-      state.by = core::Promised{state.line.front().who, state.line.front().waiting_for};
-    }
-    if (!whole) {
-      state.line.clear();
-    }
-    found.push_back(std::move(state));
-  }
-  return found;
+  return *std::move(found);
 }
 
 core::Result<core::LockState> RedisStore::status(const core::Key& key) {
   if (auto keys = keys_of(key); !keys) {
     return tl::unexpected(std::move(keys.error()));
   }
-  m_wire.begin();
-  auto found = states({key}, true);
-  if (!found) {
-    return tl::unexpected(std::move(found.error()));
-  }
-  return std::move(found->front());
+  return states({key}, true).map([](auto&& found) { return std::move(found.front()); });
 }
 
 // SCAN, so that the server goes on serving others. Under a prefix everything is a lock, whoever made it; without one
@@ -505,7 +301,6 @@ core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& ke
     if (batch.empty()) {
       return {};
     }
-    m_wire.begin();
     auto some = states(batch, false);
     if (!some) {
       return tl::unexpected(std::move(some.error()));
@@ -557,10 +352,10 @@ std::optional<std::string> RedisStore::key_in(const std::string& name) const {
   std::optional<std::string> lock;
   if (name.find(helper_mark) == std::string::npos) {
     lock = m_prefix.empty() ? std::nullopt : std::optional(name);
-  } else if (ends_with(name, "line") || (m_prefix.empty() && ends_with(name, "meta"))) {
+  } else if (name.ends_with("line") || (m_prefix.empty() && name.ends_with("meta"))) {
     lock = lock_of_helper(name);
   }
-  const bool is_ours = lock && lock->size() > m_prefix.size() && starts_with(*lock, m_prefix);
+  const bool is_ours = lock && lock->size() > m_prefix.size() && lock->starts_with(m_prefix);
   return is_ours ? std::optional(lock->substr(m_prefix.size())) : std::nullopt;
 }
 
@@ -569,13 +364,12 @@ core::Result<std::unique_ptr<core::Watch>> RedisStore::watch(const core::Claim& 
   if (!keys) {
     return tl::unexpected(keys.error());
   }
-  auto bell = std::make_shared<Bell>(m_address, m_limits, keys->bell + text_of(claim));
-  bell->wire().begin();
+  auto bell = std::make_shared<Bell>(m_wire.address(), m_limits, keys->bell + text_of(claim));
   if (auto subscribed = bell->subscribe(); !subscribed) {
     return tl::unexpected(std::move(subscribed.error()));
   }
   m_bell = bell;
-  return std::make_unique<Subscription>(std::move(bell));
+  return watch_over(std::move(bell));
 }
 
 }  // namespace

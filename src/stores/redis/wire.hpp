@@ -1,9 +1,7 @@
-// One connection to a Redis server: a non-blocking socket with a deadline on everything, TLS on the same socket, RESP2
-// by hiredis.
+// Commands to a Redis server and its replies: one at a time, each verb within its deadline, on a connection that is
+// made where need be.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,32 +9,24 @@
 
 #include "core/store.hpp"
 #include "stores/redis/address.hpp"
+#include "stores/redis/connection.hpp"
+#include "stores/redis/deadline.hpp"
+#include "stores/redis/resp.hpp"
 
 namespace stores::redis {
-
-struct Reply {
-  enum class Kind { status, error, integer, bulk, nil, array };
-  Kind kind = Kind::nil;
-  std::string text;  // of status, error, bulk
-  std::int64_t integer = 0;
-  std::vector<Reply> elements;
-};
 
 class Wire {
 public:
   // `limits` outlives it (nullptr: the defaults). Connects nothing yet.
   Wire(Address address, const core::Limits* limits);
-  ~Wire();
-  Wire(const Wire&) = delete;
-  Wire& operator=(const Wire&) = delete;
 
-  const Address& address() const noexcept;
+  const Address& address() const noexcept { return m_address; }
 
   // Begins a verb: its deadline is one op_timeout from now, whatever it takes: name look-up, connecting, TLS, AUTH,
   // SELECT, commands.
   void begin() noexcept;
   // Goes on with the verb that the other one is in, within its deadline.
-  void join(const Wire& other) noexcept;
+  void join(const Wire& other) noexcept { m_verb = other.m_verb; }
 
   // One command, one reply. Connects first where need be, also where the server has closed the connection since the
   // last reply; nothing but the handshake (AUTH, SELECT) is sent before that has been answered. A reply of kind error
@@ -54,13 +44,43 @@ public:
   // nothing: several messages can have come at once, also together with the reply to SUBSCRIBE. A connection that is
   // gone is trouble. A subscriber makes no second call: that would lose messages, or silently the subscription.
   core::Result<std::optional<Reply>> read_push();
-  int fd() const noexcept;  // -1: not connected
-  bool is_connected() const noexcept;
+  int fd() const noexcept { return m_connection.fd(); }  // -1: not connected
+  bool is_connected() const noexcept { return m_connection.is_open(); }
   void disconnect() noexcept;
 
 private:
-  struct State;
-  std::unique_ptr<State> m_state;
+  using Step = Connection::Step;
+
+  core::Result<void> connect();
+  core::Result<void> introduce();
+  bool is_fit_for_use();
+  core::Result<Reply> exchange(const std::vector<std::string_view>& words);
+  core::Result<void> send(std::string_view bytes);
+  core::Result<Reply> receive();
+  // Nothing: what the connection must become for more to arrive is in `blocked`.
+  core::Result<std::optional<Reply>> take_arrived(Step& blocked);
+  // The next reply that has arrived whole.
+  core::Result<std::optional<Reply>> take_whole();
+  // What it could read is in the reader; `done`: more may be there.
+  core::Result<Step> read_more();
+  core::Result<void> wait(Step blocked);
+
+  // Of a connection that came to nothing, whatever was under way on it.
+  tl::unexpected<core::StoreError> lose(core::StoreError error) const;
+  core::StoreError peer_closed() const;
+  core::StoreError nonsense() const;
+
+  Address m_address;
+  const core::Limits* m_limits;
+  std::optional<TimeLimit> m_verb;
+
+  Connection m_connection;
+  ReplyReader m_reader;
+  bool m_answered = false;  // this connection has carried a whole reply
+  std::string m_first_bytes;
+
+  // A whole command is out and not answered: from then on it may be carried out. A part of one never is.
+  bool m_command_sent = false;
 };
 
 }  // namespace stores::redis

@@ -10,7 +10,7 @@ end
 
 if not by then
   -- Its holder's time ended, or somebody removed it by hand, and nobody rang: does the head still listen?
-  local first = ring_head(bell, me)
+  local first = ring_head(head(), bell, me)
   if not first or first == me then
     local last = tonumber(redis.call('HGET', K[2], 'fence') or '0')
     local fence = text(math.max(last + 1, now_us))
@@ -22,7 +22,7 @@ if not by then
     if first then
       -- From now on the next one is to look after the holder as often as a head does.
       forget(me)
-      ring_head(bell)
+      ring_head(head(), bell)
     end
     return {'granted', fence, '0'}
   end
@@ -46,13 +46,14 @@ if not mine and (patience <= 0 or (most >= 0 and ahead >= most)) then
   return {patience > 0 and 'full' or 'busy', text(ahead), unpack(by)}
 end
 if patience > 0 then
+  -- The places come first: where they cannot be written, nobody stands in the line without one.
+  redis.call('HSET', K[4], me .. ':l', text(now + patience), me .. ':b', ARGV[7])
+  keep(K[4], patience)
   if not mine then
+    redis.call('HSET', K[4], me .. ':w', text(now) .. '\0' .. ARGV[10])
     local last = redis.call('ZRANGE', K[3], -1, -1, 'WITHSCORES')[2] or '0'
     redis.call('ZADD', K[3], text(tonumber(last) + 1), me)
-    redis.call('HSET', K[4], me .. ':w', text(now) .. '\0' .. ARGV[10])
   end
-  redis.call('HSET', K[4], me .. ':l', text(now + patience), me .. ':b', ARGV[7])
   keep(K[3], patience)
-  keep(K[4], patience)
 end
 return {'queued', text(ahead), unpack(by)}

@@ -85,9 +85,8 @@ local function rings(claim, bell)
   return heard > 0 and redis.pcall('PUBSUB', 'NUMSUB', bell .. claim)[2] ~= 0
 end
 
--- Tells the head that asking is worth it; a dead head leaves, and the next one is told. `me` asks already.
-local function ring_head(bell, me)
-  local first = head()
+-- Tells the head, `first`, that asking is worth it; a dead head leaves, and the next one is told. `me` asks already.
+local function ring_head(first, bell, me)
   while first and first ~= me and not rings(first, bell) do
     forget(first)
     first = head()
@@ -107,8 +106,10 @@ local function leave_line(owner, ask)
   return left
 end
 
--- Takes the lock away from whoever has it; its fence stays. Nothing here needs memory.
+-- Takes the lock away from whoever has it; its fence stays. Nothing here needs memory. The line is looked at first: where
+-- something else stands there, nothing has happened.
 local function remove_lock(bell)
+  local first = head()
   redis.call('HDEL', K[2], 'owner', 'ask', 'durable', 'since', 'who')
   redis.call('PEXPIRE', K[2], text(fence_kept))
   redis.call('DEL', K[1])
@@ -120,5 +121,5 @@ local function remove_lock(bell)
     redis.pcall('LPUSH', signal, '1')
     redis.pcall('PEXPIRE', signal, '1000')
   end
-  ring_head(bell)
+  ring_head(first, bell)
 end

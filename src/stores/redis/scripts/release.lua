@@ -6,7 +6,7 @@ if is_held_by(owner, ask) and (fence == '' or by[5] == fence) then
   return {'released'}
 end
 if fence == '' and leave_line(owner, ask) then
-  ring_head(ARGV[4])
+  ring_head(head(), ARGV[4])
   return {'left_line'}
 end
 if by then return {'not_mine', unpack(by)} end
