@@ -348,6 +348,10 @@ TOML
   lk status | grep -q $'\e'
   [ "$(NO_COLOR=1 lk status | grep -c $'\e')" -eq 0 ]
   NO_COLOR=1 lk status --color always | grep -q $'\e'
+  lk config | grep -Eq '^color +always +.*config.toml:2'
+  NO_COLOR=1 lk config | grep -Eq '^color +never +NO_COLOR$'
+  NO_COLOR=1 lk config --color auto | grep -Eq '^color +auto +--color$'
+  LK_CONFIG=/dev/null lk config | grep -Eq '^color +auto +default$'
 }
 
 @test "a password file is read beside its settings file; one that is missing or empty is named" {
