@@ -426,6 +426,8 @@ os.write(terminal, b"\x03")
 read_until(b"\x1b[?1049l")
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 assert seen.startswith(b"\x1b[?1049h") and b"\x1b[?25h" in seen
+# A line is cleared before it is written: behind a line that is full its last character would go.
+assert all(before.endswith((b"\r\n", b"\x1b[H")) for before in seen.split(b"\x1b[K")[:-1]), seen
 PY
   done
 }
