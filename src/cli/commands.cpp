@@ -9,6 +9,7 @@
 #include "cli/ending.hpp"
 #include "cli/nearest.hpp"
 #include "cli/options.hpp"
+#include "cli/table.hpp"
 #include "core/text.hpp"
 
 namespace cli {
@@ -45,6 +46,20 @@ std::string hint_for(std::string_view typed, const std::vector<std::string_view>
   return hint != hints.end() ? fmt::format(": did you mean {}?", hint->command) : did_you_mean(typed, names);
 }
 
+// What is in two columns hangs under the second, all else two blanks further right.
+std::string folded_lines(std::string_view text, std::size_t columns) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() + 1);
+    const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t gap = line.find("  ", first);
+    const std::size_t hang = gap == std::string_view::npos ? first + 2 : line.find_first_not_of(' ', gap);
+    out += folded(line, columns, hang) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 const std::vector<const Command*>& commands() {
@@ -73,10 +88,10 @@ const Command& find_command(std::string_view name) {
   throw usage_error(fmt::format("unknown command '{}'{}", core::escaped(name), hint_for(name, names)));
 }
 
-std::string general_help() {
+std::string general_help(std::size_t columns) {
   std::string text = "lk: locks for the shell\n\n";
   for (const Command* const command : commands()) {
-    text += fmt::format("  lk {:<11}{}\n", command->name, command->summary);
+    text += fmt::format("  lk {:<12}{}\n", command->name, command->summary);
   }
   text +=
       "\n"
@@ -88,16 +103,16 @@ std::string general_help() {
       "69 store down, 74 output, 77 refused by the store, 78 configuration.\n"
       "\n"
       "Example: lk exec --key nightly -- rsync -a /srv /backup\n";
-  return text;
+  return folded_lines(text, columns);
 }
 
-std::string help_of(const Command& command) {
+std::string help_of(const Command& command, std::size_t columns) {
   Options options;
   const auto action = command.declare(options);
   std::string text = fmt::format("lk {} {}\n{}.\n", command.name, command.usage, command.summary);
   text += options.listing();
   text += fmt::format("Example: {}\n", command.example);
-  return text;
+  return folded_lines(text, columns);
 }
 
 }  // namespace cli

@@ -1,6 +1,7 @@
 // THE list of subcommands, in the order of the help.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,8 @@ const std::vector<const Command*>& commands();
 // Throws a usage error that names the nearest command, or the one that other tools call so.
 const Command& find_command(std::string_view name);
 
-// What `lk help` and `lk help NAME` print.
-std::string general_help();
-std::string help_of(const Command& command);
+// What `lk help` and `lk help NAME` print, for a terminal of that many columns (0: for none).
+std::string general_help(std::size_t columns);
+std::string help_of(const Command& command, std::size_t columns);
 
 }  // namespace cli

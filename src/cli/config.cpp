@@ -39,7 +39,7 @@ public:
     }
     add("prefix", settings.prefix, "lk:");
     add("password", settings.password ? "***" : "none", settings.password ? place_of(*settings.password) : "default");
-    add("color", settings.color ? "yes" : "no", "");
+    add("color", settings.color_when, "auto");
     check_defaults(configuration);
     for (const auto& [name, section] : configuration.stores) {
       check_store(configuration, {name, section.source});

@@ -121,7 +121,7 @@ public:
   int run(const Call& call) override;
 
 private:
-  int refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits);
+  int refused(const Report& report, const core::Key& key, const hold::Refused& refused, const WaitProgress* waited);
   int ended(const Report& report, const core::Key& key, const hold::Ended& ended, const char* command, Millis ttl,
             const os::Signals& signals);
   void check_status_fd() const;
@@ -255,13 +255,14 @@ int Exec::run(const Call& call) {
   if (store->looks_at_keepers()) {
     wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process(), guardian->process()};
   }
-  WaitProgress progress(report, key);
+  WaitProgress progress(report, clock, key);
   hold::PollSleeper sleeper(clock, signals.fd(), -1);
-  const hold::Outcome outcome = hold::wait_for(*store, limits, clock, sleeper, progress, wait);
+  LiveSleeper live_sleeper(sleeper, progress);
+  const hold::Outcome outcome = hold::wait_for(*store, limits, clock, live_sleeper, progress, wait);
   progress.end_live_line();
 
   if (const auto* const refusal = std::get_if<hold::Refused>(&outcome)) {
-    return refused(report, key, *refusal, waits);
+    return refused(report, key, *refusal, waits ? &progress : nullptr);
   }
   if (const auto* const failed = std::get_if<hold::Failed>(&outcome)) {
     m_line.reason = "store";
@@ -302,13 +303,14 @@ int Exec::run(const Call& call) {
   return ended(report, key, result, call.words[0], ttl, signals);
 }
 
-int Exec::refused(const Report& report, const core::Key& key, const hold::Refused& refused, bool waits) {
+int Exec::refused(const Report& report, const core::Key& key, const hold::Refused& refused,
+                  const WaitProgress* waited) {
   m_line.reason = "busy";
   m_line.waited = refused.waited;
   if (refused.line_full && m_max_waiting) {
     report.news(sentence::line_full(key, refused.by, *m_max_waiting));
-  } else if (waits) {
-    report.news(sentence::gave_up(key, refused.by, refused.waited));
+  } else if (waited != nullptr) {
+    report.news(sentence::gave_up(key, waited->by_now(refused.by), refused.waited));
   } else {
     report.news(sentence::refusal(key, refused.by));
   }

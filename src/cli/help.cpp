@@ -86,14 +86,14 @@ public:
       throw usage_error("help takes one command at most");
     }
     if (m_names.empty()) {
-      print(general_help());
+      print(general_help(terminal_columns(STDOUT_FILENO)));
       return to_int(ExitCode::ok);
     }
     const Command& command = find_command(m_names.front());
     if (::isatty(STDOUT_FILENO) == 1) {
       show_page("lk-" + std::string(command.name));
     }
-    print(help_of(command));
+    print(help_of(command, terminal_columns(STDOUT_FILENO)));
     return to_int(ExitCode::ok);
   }
 

@@ -41,7 +41,8 @@ void LiveScreen::draw(std::string_view text) {
   std::string out(home);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::size_t stop = text.find('\n');
-    out.append(text.substr(0, stop)).append(clear_line);
+    // Before the line: behind one that fills the last column its last character would go.
+    out.append(clear_line).append(text.substr(0, stop));
     text.remove_prefix(stop + 1);
     // No line break behind the last line: it would scroll.
     if (i + 1 < height) {
@@ -49,7 +50,7 @@ void LiveScreen::draw(std::string_view text) {
     }
   }
   if (shown < lines) {
-    out += fmt::format("... and {} more lines{}", lines - shown, clear_line);
+    out += fmt::format("{}... and {} more lines", clear_line, lines - shown);
   } else {
     out += shown < height ? clear_below : "";
   }

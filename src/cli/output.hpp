@@ -1,6 +1,7 @@
 // stdout and stderr, written so that every failure is noticed.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,9 @@ namespace cli {
 
 // A write into a pipe without reader, or beyond the limit of file sizes, fails instead of killing lk.
 void let_writes_fail();
+
+// 0 where the descriptor is no terminal, or one that does not know.
+std::size_t terminal_columns(int fd);
 
 // All of it, or false with errno set.
 bool write_all(int fd, std::string_view bytes);

@@ -1,54 +1,90 @@
 // One line, or a line that is written over.
 #include "cli/progress.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
+#include <variant>
 
 #include "cli/output.hpp"
-#include "cli/table.hpp"
 
 namespace cli {
 
 namespace {
 
+using std::chrono::seconds;
+
 constexpr std::string_view start_over = "\r\x1b[K";
 
-std::size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
+// A full last column would wrap, and a wrapped line cannot be written over. The terminal writes ^C behind the line.
+constexpr std::size_t kept_free = 3;
 
 }  // namespace
 
-WaitProgress::WaitProgress(const Report& report, core::Key key)
-    : m_report(report), m_key(std::move(key)), m_on_terminal(::isatty(STDERR_FILENO) == 1) {}
+WaitProgress::WaitProgress(const Report& report, const core::Clock& clock, core::Key key)
+    : m_report(report),
+      m_clock(clock),
+      m_key(std::move(key)),
+      m_on_terminal(::isatty(STDERR_FILENO) == 1),
+      m_answered(clock.now()) {}
 
 void WaitProgress::queued(const core::Queued& place, core::Millis waited) {
   m_told_trouble = false;
+  m_answered = m_clock.now();
+  m_waited = waited;
   if (m_on_terminal && m_report.verbose()) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(waited);
-    if (m_live && seconds == m_shown && place.ahead == m_shown_ahead) {
-      return;
-    }
-    const std::string line =
-        fmt::format("lk: {}, {}", core::to_text(seconds), sentence::waiting(m_key, place.ahead, place.by));
-    if (!stderr_is_ready()) {
-      return;
-    }
-    // A full last column would wrap, and a wrapped line cannot be written over.
-    offer_stderr(fmt::format("{}{}", start_over, fitting(line, terminal_width() - 1)));
-    m_live = true;
-    m_shown = seconds;
-    m_shown_ahead = place.ahead;
+    m_place = place;
+    look_again();
   } else if (!m_told && (m_on_terminal || m_report.verbose())) {
     m_report.news(sentence::waiting(m_key, place.ahead, place.by));
     m_told = true;
   }
+}
+
+core::Millis WaitProgress::since_answer() const {
+  return std::chrono::duration_cast<core::Millis>(m_clock.now() - m_answered);
+}
+
+core::Millis WaitProgress::seconds_waited() const { return std::chrono::floor<seconds>(m_waited + since_answer()); }
+
+std::optional<core::Instant> WaitProgress::next_look() const {
+  return m_place ? std::optional(m_answered + (seconds_waited() + seconds(1) - m_waited)) : std::nullopt;
+}
+
+void WaitProgress::look_again() {
+  if (!m_place || !stderr_is_ready()) {
+    return;
+  }
+  const std::size_t known = terminal_columns(STDERR_FILENO);
+  const std::size_t columns = std::max<std::size_t>(known == 0 ? 80 : known, kept_free + 1) - kept_free;
+  std::string line = sentence::waiting_within(columns, seconds_waited(), m_key, m_place->ahead, by_now(m_place->by));
+  if (line != m_shown) {
+    offer_stderr(std::string(start_over) + line);
+    m_shown = std::move(line);
+  }
+}
+
+core::Occupant WaitProgress::by_now(core::Occupant by) const {
+  const core::Millis passed = since_answer();
+  const auto less = [passed](std::optional<core::Millis>& left) {
+    if (left) {
+      *left = std::max(*left - passed, core::Millis(0));
+    }
+  };
+  if (auto* const held = std::get_if<core::Held>(&by)) {
+    less(held->left);
+    if (held->held_for) {
+      *held->held_for += passed;
+    }
+  } else if (auto* const promised = std::get_if<core::Promised>(&by)) {
+    promised->waiting_for += passed;
+  } else {
+    less(std::get<core::Foreign>(by).left);
+  }
+  return by;
 }
 
 void WaitProgress::trouble(const core::StoreError& error, core::Millis /*waited*/) {
@@ -60,8 +96,22 @@ void WaitProgress::trouble(const core::StoreError& error, core::Millis /*waited*
 }
 
 void WaitProgress::end_live_line() {
-  if (std::exchange(m_live, false)) {
+  m_place.reset();
+  if (!std::exchange(m_shown, {}).empty()) {
     offer_stderr(start_over);
+  }
+}
+
+hold::Woke LiveSleeper::sleep_until(core::Instant until, const core::Watch* bell) {
+  for (;;) {
+    const auto look = m_progress.next_look();
+    if (!look || *look >= until) {
+      return m_sleeper.sleep_until(until, bell);
+    }
+    if (const hold::Woke woke = m_sleeper.sleep_until(*look, bell); woke != hold::Woke::time) {
+      return woke;
+    }
+    m_progress.look_again();
   }
 }
 

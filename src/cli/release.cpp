@@ -38,7 +38,12 @@ bool says_yes() {
     if (got < 0 && errno == EINTR) {
       continue;
     }
-    if (got <= 0 || c == '\n') {
+    if (got <= 0) {
+      // Ctrl-D leaves the cursor behind the question.
+      write_all(STDERR_FILENO, "\n");
+      break;
+    }
+    if (c == '\n') {
       break;
     }
     answer += c;

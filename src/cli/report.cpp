@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
@@ -58,6 +60,29 @@ std::string held_by(const core::Held& held) {
     text += fmt::format(": \"{}\"", shortened(core::escaped(held.who.note), longest_quotation));
   }
   return text;
+}
+
+std::string host_of(const core::Who& who) { return sentence::who(core::Who{who.host, who.user, 0, "", ""}); }
+
+// What to say of whoever is in front, from all to the least.
+std::vector<std::string> holder_ever_shorter(const core::Occupant& by) {
+  if (const auto* const promised = std::get_if<core::Promised>(&by)) {
+    return {fmt::format("free but promised to {}", who(promised->who)),
+            fmt::format("promised to {}", host_of(promised->who))};
+  }
+  if (const auto* const foreign = std::get_if<core::Foreign>(&by)) {
+    const std::string end = lease(foreign->left, "ends in");
+    return {fmt::format("held by another program (redis {}), {}", core::escaped(foreign->type), end),
+            fmt::format("another program, {}", end)};
+  }
+  const auto& held = std::get<core::Held>(by);
+  core::Held without_note = held;
+  without_note.who.note.clear();
+  const std::string end = lease(held.left, "ends in");
+  return {fmt::format("held by {}", held_by(held)),
+          fmt::format("held by {}", held_by(without_note)),
+          fmt::format("{}, {}", held.fence ? who(held.who, held.command_ended) : "another program", end),
+          fmt::format("{}, {}", held.fence ? host_of(held.who) : "another program", end)};
 }
 
 std::string ordinal(std::size_t number) {
@@ -246,6 +271,21 @@ std::string released(const core::Key& key) { return fmt::format("{} is released"
 
 std::string waiting(const core::Key& key, std::size_t ahead, const core::Occupant& by) {
   return fmt::format("waiting for {}, {} in line; {}", core::escaped(key.text()), ordinal(ahead + 1), refusal(key, by));
+}
+
+std::string waiting_within(std::size_t columns, core::Millis waited, const core::Key& key, std::size_t ahead,
+                           const core::Occupant& by) {
+  std::string line;
+  const std::vector<std::string> holders = holder_ever_shorter(by);
+  for (const std::string& name : {fmt::format(" for {}", core::escaped(key.text())), std::string()}) {
+    for (const std::string& holder : holders) {
+      line = fmt::format("lk: {}, {} in line{}; {}", core::to_text(waited), ordinal(ahead + 1), name, holder);
+      if (display_width(line) <= columns) {
+        return line;
+      }
+    }
+  }
+  return shortened(line, columns);
 }
 
 std::string trouble_while_waiting(const core::StoreError& error) {

@@ -2,6 +2,7 @@
 // where they are found.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,6 +83,10 @@ std::string released(const core::Key& key);
 
 // While waiting. `ahead` are those before us.
 std::string waiting(const core::Key& key, std::size_t ahead, const core::Occupant& by);
+// The same as one line of a terminal with so many columns, `waited` so far: with less and less about the holder,
+// then without the key, until it fits.
+std::string waiting_within(std::size_t columns, core::Millis waited, const core::Key& key, std::size_t ahead,
+                           const core::Occupant& by);
 std::string trouble_while_waiting(const core::StoreError& error);
 
 }  // namespace sentence

@@ -76,12 +76,12 @@ int run_line(int argc, char** argv) {
   const std::size_t at = find_name(line.words, help, version);
   if (help || version) {
     let_writes_fail();
-    print(help ? general_help() : fmt::format("lk {}\n", LK_VERSION));
+    print(help ? general_help(terminal_columns(STDOUT_FILENO)) : fmt::format("lk {}\n", LK_VERSION));
     return to_int(ExitCode::ok);
   }
   if (at == line.words.size()) {
     if (argc <= 1) {
-      offer_stderr(general_help());
+      offer_stderr(general_help(terminal_columns(STDERR_FILENO)));
       return to_int(ExitCode::usage);
     }
     throw usage_error("no command: lk help lists them");
@@ -109,7 +109,7 @@ int run_line(int argc, char** argv) {
   }
   if (options.help_asked()) {
     let_writes_fail();
-    print(help_of(command));
+    print(help_of(command, terminal_columns(STDOUT_FILENO)));
     return to_int(ExitCode::ok);
   }
   if (!command.runs_words) {

@@ -176,10 +176,13 @@ Settings settle(const CommonOptions& line, const std::optional<std::string>& ttl
     settings.prefix = copy_of(configuration.default_of("prefix"));
   }
   if (!line.color.empty()) {
-    settings.color = colors_stdout(Given{line.color, "--color"});
-  } else if (variable("NO_COLOR").value_or("").empty()) {
-    settings.color = colors_stdout(copy_of(configuration.default_of("color")));
+    settings.color_when = Given{line.color, "--color"};
+  } else if (!variable("NO_COLOR").value_or("").empty()) {
+    settings.color_when = Given{"never", "NO_COLOR"};
+  } else {
+    settings.color_when = copy_of(configuration.default_of("color"));
   }
+  settings.color = colors_stdout(settings.color_when);
   return settings;
 }
 

@@ -18,9 +18,10 @@ struct Settings {
   std::optional<Given> password;    // of LK_REDIS_PASSWORD, else of [stores.NAME]
   std::optional<Given> prefix;
   std::optional<Given> ttl;
-  Section lock;            // [locks.NAME], with --lock; else empty
-  bool has_locks = false;  // the settings files define some
-  bool color = false;      // on stdout
+  std::optional<Given> color_when;  // always, never; else auto
+  Section lock;                     // [locks.NAME], with --lock; else empty
+  bool has_locks = false;           // the settings files define some
+  bool color = false;               // on stdout
 };
 
 // Reads the settings files. Throws Ending.

@@ -1,5 +1,4 @@
 // lk status: who holds what, since when, until when, who waits.
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,12 +49,6 @@ std::string_view color_of(const core::LockState& lock) {
     return "\x1b[32m";  // green
   }
   return std::holds_alternative<core::Held>(*lock.by) ? "\x1b[33m" : "\x1b[36m";  // yellow, cyan
-}
-
-// 0 where stdout is no terminal.
-std::size_t terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 Row table_row(const core::LockState& lock, bool color) {
@@ -117,7 +110,9 @@ void fit(std::vector<Row>& rows, std::size_t columns) {
                                       Step{holder, 24},
                                       Step{note, 8},
                                       Step{holder, 12},
-                                      Step{key, 8}}) {
+                                      Step{key, 8},
+                                      Step{note, 4},
+                                      Step{holder, 8}}) {
     const std::size_t width = column_width(rows, column);
     if (needed > columns && width > least) {
       const std::size_t shorter = std::max(least, width - std::min(width, needed - columns));
@@ -147,7 +142,8 @@ class Card {
 public:
   explicit Card(core::WallTime now) : m_now(now) {}
 
-  std::string text(const core::LockState& lock, const std::string& store, bool color) {
+  // `columns` of a terminal; 0: no terminal, no line is broken.
+  std::string text(const core::LockState& lock, const std::string& store, bool color, std::size_t columns) {
     add("key", core::escaped(lock.key.text()));
     m_rows.push_back({{"state"}, {state_name(lock), color ? color_of(lock) : ""}});
     if (lock.by) {
@@ -163,9 +159,15 @@ public:
     }
     add("store", core::escaped(store));
     add("waiting", fmt::format("{}", lock.waiting));
-    std::string text = aligned(m_rows);
+    const std::size_t hang = column_width(m_rows, 0) + 2;
+    const std::string card = aligned(m_rows);
+    std::string text;
+    for (std::size_t begin = 0, end = 0; begin < card.size(); begin = end + 1) {
+      end = card.find('\n', begin);
+      text += folded(std::string_view(card).substr(begin, end - begin), columns, hang) + "\n";
+    }
     for (std::size_t i = 0; i < lock.line.size(); ++i) {
-      text += waiter_line(lock.line[i], i + 1);
+      text += folded(waiter_line(lock.line[i], i + 1), columns, 5) + "\n";
     }
     return text;
   }
@@ -207,7 +209,7 @@ private:
     if (!waiter.who.note.empty()) {
       text += fmt::format(": \"{}\"", core::escaped(waiter.who.note));
     }
-    return text + "\n";
+    return text;
   }
 
   core::WallTime m_now;
@@ -296,8 +298,9 @@ private:
     if (locks.empty()) {
       return "";
     }
-    return m_keys.size() == 1 && m_globs.empty() ? Card(now).text(locks.front(), address, color)
-                                                 : table(locks, color, terminal_columns());
+    const std::size_t columns = terminal_columns(STDOUT_FILENO);
+    return m_keys.size() == 1 && m_globs.empty() ? Card(now).text(locks.front(), address, color, columns)
+                                                 : table(locks, color, columns);
   }
 
   // Until Ctrl-C, which ends it well; any other signal ends it as a signal does.

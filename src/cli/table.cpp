@@ -94,6 +94,32 @@ std::string shortened(std::string_view text, std::size_t columns) {
                                         : std::string(fitting(text, std::max<std::size_t>(columns, 1) - 1)) + "…";
 }
 
+std::string folded(std::string_view line, std::size_t columns, std::size_t hang) {
+  if (columns <= hang) {
+    return std::string(line);
+  }
+  std::string text;
+  std::size_t indent = 0;
+  std::size_t earliest = hang + 1;
+  while (indent + display_width(line) > columns) {
+    const std::size_t room = fitting(line, columns - indent).size();
+    std::size_t blank = line.rfind(' ', room);
+    if (blank == std::string_view::npos || blank < earliest) {
+      blank = line.find(' ', std::max(room, earliest));
+    }
+    const std::size_t next = line.find_first_not_of(' ', blank);
+    if (blank == std::string_view::npos || next == std::string_view::npos) {
+      break;
+    }
+    const std::string_view head = line.substr(0, blank);
+    text.append(indent, ' ').append(head.substr(0, head.find_last_not_of(' ') + 1)) += '\n';
+    line.remove_prefix(next);
+    indent = hang;
+    earliest = 1;
+  }
+  return text.append(indent, ' ').append(line);
+}
+
 std::size_t column_width(const std::vector<Row>& rows, std::size_t column) {
   std::size_t widest = 0;
   for (const Row& row : rows) {

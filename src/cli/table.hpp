@@ -16,6 +16,11 @@ std::string_view fitting(std::string_view text, std::size_t columns);
 // The text, or as much of it as fits with an ellipsis at its end.
 std::string shortened(std::string_view text, std::size_t columns);
 
+// The line, in several where it is wider than that: each after the first begins with `hang` blanks. It is broken
+// between words alone, in the first line behind the hang. Whole where the columns do not even hold the hang (0: no
+// terminal).
+std::string folded(std::string_view line, std::size_t columns, std::size_t hang);
+
 struct Cell {
   std::string text;
   std::string_view color = "";  // an escape sequence; it takes no columns

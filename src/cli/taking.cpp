@@ -166,16 +166,17 @@ int Taking::run(const Call&) {
   if (waits && store->looks_at_keepers()) {
     wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process()};
   }
-  WaitProgress progress(report, key);
+  WaitProgress progress(report, clock, key);
   hold::PollSleeper sleeper(clock, signals.fd(), waits ? STDOUT_FILENO : -1);
-  const hold::Outcome outcome = hold::wait_for(*store, limits, clock, sleeper, progress, wait);
+  LiveSleeper live_sleeper(sleeper, progress);
+  const hold::Outcome outcome = hold::wait_for(*store, limits, clock, live_sleeper, progress, wait);
   progress.end_live_line();
 
   if (const auto* const refused = std::get_if<hold::Refused>(&outcome)) {
     if (refused->line_full && m_max_waiting) {
       report.news(sentence::line_full(key, refused->by, *m_max_waiting));
     } else if (waits) {
-      report.news(sentence::gave_up(key, refused->by, refused->waited));
+      report.news(sentence::gave_up(key, progress.by_now(refused->by), refused->waited));
     } else {
       report.news(sentence::refusal(key, refused->by));
     }

@@ -225,6 +225,26 @@ start_waiter() {
   done
 }
 
+@test "with -v on a terminal the line goes on counting, fits with room for ^C, and nothing is left of it" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key deploy:prod --ttl 60 --note "$(printf 'note %.0s' {1..50})" >first
+    for columns in 40 60 200; do
+      run -75 on_terminal sh -c "stty cols $columns; '$LK' block --key deploy:prod --wait 2600ms -v 2>&1" </dev/null
+      # What was shown: lines end with a return, and the live ones begin with a clearing.
+      tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(lk: [0-9]*s, 1st in line\)/\1/p' >shown
+      cat shown
+      [ "$(LC_ALL=C.UTF-8 wc -L <shown)" -le $((columns - 3)) ]
+      [ "$(grep -Eo '^lk: [0-9]+s' shown | sort -u | wc -l)" -ge 3 ]
+      [[ $output = *$'\r\e[Klk: gave up after 2.6s: deploy:prod is held by '* ]]
+      # The age is that of now, not of the last answer.
+      [[ $output =~ gave\ up\ after.*\)\ for\ ([0-9.]+)s, ]]
+      awk "BEGIN { exit !(${BASH_REMATCH[1]} >= 2.6) }"
+    done
+    grep -Eq '; held by .* for [0-9.]+s, lease ends in [0-9]+s' shown
+  done
+}
+
 @test "a waiter that is stopped when its turn comes keeps nobody waiting, and queues again when it goes on" {
   fresh_store sqlite
   lk acquire --key k --ttl 600 --owner first >token

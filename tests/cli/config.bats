@@ -348,6 +348,10 @@ TOML
   lk status | grep -q $'\e'
   [ "$(NO_COLOR=1 lk status | grep -c $'\e')" -eq 0 ]
   NO_COLOR=1 lk status --color always | grep -q $'\e'
+  lk config | grep -Eq '^color +always +.*config.toml:2'
+  NO_COLOR=1 lk config | grep -Eq '^color +never +NO_COLOR$'
+  NO_COLOR=1 lk config --color auto | grep -Eq '^color +auto +--color$'
+  LK_CONFIG=/dev/null lk config | grep -Eq '^color +auto +default$'
 }
 
 @test "a password file is read beside its settings file; one that is missing or empty is named" {
@@ -422,6 +426,8 @@ os.write(terminal, b"\x03")
 read_until(b"\x1b[?1049l")
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 assert seen.startswith(b"\x1b[?1049h") and b"\x1b[?25h" in seen
+# A line is cleared before it is written: behind a line that is full its last character would go.
+assert all(before.endswith((b"\r\n", b"\x1b[H")) for before in seen.split(b"\x1b[K")[:-1]), seen
 PY
   done
 }

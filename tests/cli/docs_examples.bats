@@ -339,7 +339,7 @@ hold_deploy() {
       ran=$((ran + 1))
       if [[ $block == *redis://* ]]; then
         continue # above
-      elif [[ $block == [0-9*]* ]]; then
+      elif [[ $block == PATH=* ]]; then
         cron_line "$block"
         all_called "$block"
         continue
@@ -464,6 +464,15 @@ hold_deploy() {
   local page
   for page in "$root"/man/*; do
     run ! grep -E '^.{81}' <(mandoc -T utf8 -O width=80 "$page" | sed 's/.\x08//g')
+  done
+}
+
+@test "man on a terminal of 80 columns has no complaints" {
+  command -v tbl >"$BATS_TEST_TMPDIR/tbl" || skip "there is no groff with tables"
+  local page
+  for page in "$root"/man/*; do
+    run -0 --separate-stderr groff -t -man -Tutf8 -rLL=78n -ww "$page"
+    [ -z "$stderr" ]
   done
 }
 

@@ -43,6 +43,21 @@ commands='acquire block completion config exec help release renew status'
   done
 }
 
+@test "on a narrow terminal help is broken between words, under its column" {
+  for command in '' $commands; do
+    # shellcheck disable=SC2086
+    lk help $command >help
+    for columns in 50 60; do
+      on_terminal sh -c "stty cols $columns; '$LK' ${command:-help} ${command:+--help}" </dev/null | tr -d '\r' >screen
+      [ "$(LC_ALL=C.UTF-8 wc -L <screen)" -le "$columns" ]
+      diff <(tr -s ' \n' '\n' <help) <(tr -s ' \n' '\n' <screen)
+    done
+  done
+  on_terminal sh -c "stty cols 60; '$LK' exec --help" </dev/null | tr -d '\r' >screen
+  grep -A 1 -- '--lock NAME' screen
+  [ "$(grep -A 1 -- '--lock NAME' screen | tail -n 1)" = '                     --key' ]
+}
+
 @test "each option has a line of its own in the help" {
   for option in --key --ttl --owner --note --output --raw-key --lock --with --store --prefix --config --quiet --verbose --help; do
     [ "$(lk acquire --help | grep -Ec "^  (-., )?$option( |$)")" -eq 1 ]

@@ -180,6 +180,10 @@ load common
       [[ $output == 'lk: k is held by '*'"v1.9"'*'lk: remove it? [y/N] '*'lk: nothing was removed'* ]]
       is_field k .owner me
     done
+    # Ctrl-D: the answer has a line of its own all the same.
+    run -1 on_terminal "$LK" release --key k --force </dev/null
+    [ "${lines[-1]%$'\r'}" = 'lk: nothing was removed' ]
+    is_field k .owner me
     run -0 on_terminal "$LK" release --key k --force <<<y
     is_field k .state free
   done

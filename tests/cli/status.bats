@@ -248,6 +248,27 @@ load common
   done
 }
 
+@test "on a narrow terminal the table keeps to its columns whatever the ages, and a card breaks between words" {
+  for store in $stores; do
+    fresh_store "$store"
+    lk acquire --key key-of-a-holder --ttl 365d --note "$(printf 'note %.0s' {1..20})" -q >token
+    lk block --key key-of-a-holder --ttl 60 --wait 1h --note 'the next one' -q >next 3>&- &
+    wait_until 10 is_field key-of-a-holder .waiting 1
+    has_age() { lk status | grep -Eq ' [0-9]+\.[0-9]s ago +in 364d23h '; }
+    wait_until 10 has_age
+    on_terminal sh -c "stty cols 60; '$LK' status --color never" </dev/null | tr -d '\r' >screen
+    cat screen
+    [ "$(LC_ALL=C.UTF-8 wc -L <screen)" -le 60 ]
+    on_terminal sh -c "stty cols 60; '$LK' status --color never key-of-a-holder" </dev/null | tr -d '\r' >screen
+    cat screen
+    [ "$(grep -v '^store' screen | LC_ALL=C.UTF-8 wc -L)" -le 60 ]
+    grep -q '^         note note' screen
+    grep -q '^     .*"the next one"$' screen
+    [ "$(tr -s ' \n' '\n' <screen | grep -c '^note$')" -eq 21 ]
+    kill %%
+  done
+}
+
 @test "a refusal quotes no more than the start of a long note" {
   fresh_store sqlite
   lk acquire --key k --ttl 60 --note "$(printf 'n%.0s' {1..5000})" -q >token
