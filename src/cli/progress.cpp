@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "cli/environment.hpp"
 #include "cli/output.hpp"
 
 namespace cli {
@@ -35,7 +36,7 @@ void WaitProgress::queued(const core::Queued& place, core::Millis waited) {
   m_told_trouble = false;
   m_answered = m_clock.now();
   m_waited = waited;
-  if (m_on_terminal && m_report.verbose()) {
+  if (m_on_terminal && m_report.verbose() && variable("TERM") != "dumb") {
     m_place = place;
     look_again();
   } else if (!m_told && (m_on_terminal || m_report.verbose())) {

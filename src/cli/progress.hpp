@@ -11,7 +11,8 @@
 
 namespace cli {
 
-// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal it is kept up to date instead.
+// On a terminal one line for the whole wait (with -v, anywhere); with -v on a terminal it is kept up to date instead
+// (not on a dumb one).
 // The first failure of the store is said always, and again when it comes back after an answer.
 class WaitProgress : public hold::Progress {
 public:

@@ -222,6 +222,9 @@ start_waiter() {
     [ "${#stderr_lines[@]}" -eq 1 ]
     run -75 --separate-stderr lk block --key k --wait 100ms -v
     [[ $stderr == *'lk: waiting for k, 1st in line; k is held by '* ]]
+    TERM=dumb run -75 on_terminal "$LK" block --key k --wait 100ms -v
+    [ "$(grep -c 'lk: waiting for k, 1st in line; k is held by ' <<<"$output")" -eq 1 ]
+    [[ $output != *$'\e'* ]]
   done
 }
 
@@ -230,7 +233,7 @@ start_waiter() {
     fresh_store "$store"
     lk acquire --key deploy:prod --ttl 60 --note "$(printf 'note %.0s' {1..50})" >first
     for columns in 40 60 200; do
-      run -75 on_terminal sh -c "stty cols $columns; '$LK' block --key deploy:prod --wait 2600ms -v 2>&1" </dev/null
+      TERM=xterm run -75 on_terminal sh -c "stty cols $columns; '$LK' block --key deploy:prod --wait 2600ms -v 2>&1" </dev/null
       # What was shown: lines end with a return, and the live ones begin with a clearing.
       tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(lk: [0-9]*s, 1st in line\)/\1/p' >shown
       cat shown
