@@ -3,7 +3,7 @@
 // (--wrap, CMakeLists.txt). OpenSSL calls it again when it initialises itself.
 #include "stores/redis/openssl_start.hpp"
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's, ld(1).
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the names are the linker's, ld(1).
 extern "C" void __real_OPENSSL_cpuid_setup();
 
 namespace {
@@ -16,7 +16,7 @@ extern "C" void __wrap_OPENSSL_cpuid_setup() {
     __real_OPENSSL_cpuid_setup();
   }
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace stores::redis {
 
