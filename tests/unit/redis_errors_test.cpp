@@ -38,6 +38,10 @@ TEST_CASE("redis errors: each cause has its trouble and names its word") {
       Case{"ERR wrong number of arguments for 'auth' command", Trouble::refused, "Redis before 6.0"},
       Case{"ERR operation not permitted", Trouble::refused, "wants a password"},
       Case{"NOPERM this user has no permissions to run the 'evalsha' command", Trouble::refused, "EVALSHA (NOPERM)"},
+      Case{"ERR ACL failure in script: User lk has no permissions to run the 'hset' command script: 0f1e, on "
+           "@user_script:9.",
+           Trouble::refused,
+           "HSET (NOPERM)"},
       Case{"NOPERM this user has no permissions to run the 'eval' command or its subcommand",
            Trouble::refused,
            "EVAL (NOPERM)"},

@@ -96,9 +96,11 @@ std::string unknown_command(std::string_view error) {
 }
 
 // "NOPERM this user has no permissions to run the 'del' command", "NOPERM No permissions to access a key", "ERR The
-// user executing the script can't run this command or subcommand", "… can't access at least one of the keys mentioned".
+// user executing the script can't run this command or subcommand", "… can't access at least one of the keys mentioned";
+// Redis 8: "ERR ACL failure in script: User lk has no permissions to run the 'hset' command script: …".
 std::optional<std::string> forbidden(std::string_view error) {
-  if (!error.starts_with("NOPERM") && !contains(error, "The user executing the script can't")) {
+  if (!error.starts_with("NOPERM") && !contains(error, "The user executing the script can't") &&
+      !contains(error, "ACL failure in script")) {
     return std::nullopt;
   }
   constexpr std::string_view opening = "the '";
