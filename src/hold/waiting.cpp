@@ -92,7 +92,9 @@ public:
         m_progress.trouble(*m_trouble, waited(now));
         sleep = m_back_off.next();
       } else if (const auto* const granted = std::get_if<core::Granted>(&*answer)) {
-        if (!over(now)) {
+        // Where the store took so long that half of the lease has gone by, the same claim, asked again, gets a whole
+        // one or its place in the line.
+        if (!over(now) && (!m_queues || now - sent < m_ask.ttl / 2)) {
           return Won{granted->fence, sent, waited(now)};
         }
         m_unknown = true;

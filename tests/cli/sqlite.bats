@@ -114,6 +114,19 @@ without_log() {
   [ ! -e "$LK_STORE-wal" ]
 }
 
+@test "a file of the first schema is brought up to date by whoever comes first, and its locks stay" {
+  fresh_store sqlite
+  lk acquire --key k --ttl 600 >token
+  version=$(look 'PRAGMA user_version')
+  sqlite3 "$LK_STORE" 'DROP INDEX line; ALTER TABLE store DROP COLUMN grants; PRAGMA user_version = 1'
+  run -75 lk exec --key k -- touch ran
+  [ ! -e ran ]
+  [ "$(look 'PRAGMA user_version')" -eq "$version" ]
+  is_sound
+  lk exec --key j -- true
+  run -0 lk release --key k --owner "$(cat token)"
+}
+
 @test "a file of a newer lk is refused, and left as it was" { # S17
   fresh_store sqlite
   lk acquire --key k --ttl 60 >token

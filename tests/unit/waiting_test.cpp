@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hold/waiting.hpp"
@@ -332,6 +333,51 @@ TEST_CASE("a grant that arrives just before the deadline is won, and its lease c
   CHECK(won.sent == at.start);
   CHECK(won.waited == 999ms);
   CHECK(at.holder() == "me");
+}
+
+TEST_CASE("a grant that took longer than its lease is asked for again, while there is time to wait") {
+  Scene at;
+  at.me.ttl = 1s;
+  int slow = 2;
+  at.store.after = [&](const std::string& verb) {
+    if (verb == "acquire" && slow-- > 0) {
+      at.clock.advance(2500ms);
+    }
+  };
+  const auto won = is<Won>(at.wait(60s));
+  CHECK(won.sent == at.start + 5s);
+  CHECK(at.store.count("acquire") == 3);
+  CHECK(at.holder() == "me");
+}
+
+TEST_CASE("a grant that took longer than its lease, and went to another meanwhile, is waited for in the line") {
+  Scene at;
+  at.me.ttl = 1s;
+  bool slow = true;
+  at.store.after = [&](const std::string& verb) {
+    if (verb == "acquire" && std::exchange(slow, false)) {
+      at.clock.advance(2500ms);
+      at.other.ttl = 3s;
+      at.other_gets();
+    }
+  };
+  const auto won = is<Won>(at.wait(60s));
+  CHECK(won.waited >= 5500ms);
+  CHECK(at.holder() == "me");
+}
+
+TEST_CASE("a slow grant whose second ask meets trouble to the end is given back") {
+  Scene at;
+  at.me.ttl = 10s;
+  at.store.only = "acquire";
+  at.store.after = [&](const std::string& verb) {
+    if (verb == "acquire" && at.store.count("acquire") == 1) {
+      at.clock.advance(6s);
+      at.store.fail_from_now(core::Trouble::unreachable);
+    }
+  };
+  CHECK(is<Failed>(at.wait(8s)).error.what == core::Trouble::unreachable);
+  CHECK(at.holder() == "");
 }
 
 // --- trouble --------------------------------------------------------------------------------------------------------
