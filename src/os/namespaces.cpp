@@ -7,7 +7,6 @@ namespace os {
 
 namespace {
 
-// A process stays in the namespaces it was born in: to ask once is enough.
 std::uint64_t inode_of(const char* path) noexcept {
   struct stat found {};
   return ::stat(path, &found) == 0 ? found.st_ino : 0;
@@ -15,6 +14,7 @@ std::uint64_t inode_of(const char* path) noexcept {
 
 }  // namespace
 
+// Asked once: a process stays in the namespaces it was born in.
 std::uint64_t pid_namespace() noexcept {
   static const std::uint64_t number = inode_of("/proc/self/ns/pid");
   return number;
@@ -26,6 +26,6 @@ std::uint64_t time_namespace() noexcept {
 }
 
 // PROC_TIME_INIT_INO of the kernel; all others get numbers from 0xf0000000 up.
-bool is_first_time_namespace(std::uint64_t number) noexcept { return number == 0xeffffffa; }
+bool is_in_first_time_namespace() noexcept { return time_namespace() == 0xeffffffa; }
 
 }  // namespace os

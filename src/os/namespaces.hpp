@@ -9,7 +9,7 @@ namespace os {
 std::uint64_t pid_namespace() noexcept;
 std::uint64_t time_namespace() noexcept;
 
-// The time namespace of the machine itself, whose boot clock has no offset.
-bool is_first_time_namespace(std::uint64_t number) noexcept;
+// In that of the machine itself, whose boot clock has no offset.
+bool is_in_first_time_namespace() noexcept;
 
 }  // namespace os

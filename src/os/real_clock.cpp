@@ -23,7 +23,7 @@ TimePoint read(clockid_t id) {
 // /proc/self/timens_offsets (time_namespaces(7)): one line a clock, "boottime <seconds> <nanoseconds>". Seconds may be
 // negative; nanoseconds never are. The file is missing where the kernel knows no time namespaces.
 core::BootTime::duration time_namespace_offset() {
-  if (is_first_time_namespace(time_namespace())) {
+  if (is_in_first_time_namespace()) {
     return core::BootTime::duration{0};
   }
   char buffer[256];

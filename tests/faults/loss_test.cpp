@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -47,17 +46,11 @@ sys.exit(subprocess.run([os.environ["LK"]] + sys.argv[1:], stderr=writer).return
 const std::string polite =
     R"(trap 'echo TERM >>got; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02 & wait $!; done)";
 
-// lk has told the store of its child, and sleeps until it renews: a stop of it now keeps nobody out of the database.
-bool sleeps(const Run& run) {
-  const auto awakenings = [&] {
-    const std::string status = support::content_of(fmt::format("/proc/{}/status", run.pid()));
-    return status.substr(status.find("voluntary_ctxt_switches"));
-  };
-  return wait_until([&] {
-    const std::string before = awakenings();
-    std::this_thread::sleep_for(50ms);
-    return awakenings() == before;
-  });
+// From then on lk sleeps until it renews: a stop of it keeps nobody out of the database.
+bool store_knows(const Place& place, pid_t child) {
+  const std::string count = fmt::format("SELECT count(*) FROM holder WHERE child_pid = {}", child);
+  return wait_until(
+      [&] { return Run(place.shell(fmt::format("test $(sqlite3 locks.db '{}') = 1", count))).status() == 0; });
 }
 
 }  // namespace
@@ -179,7 +172,7 @@ TEST_CASE(
   const Place place;
   Run run(place.exec({"--ttl", "1"}, stubborn));
   const pid_t child = pid_in(place, "pid");
-  REQUIRE(sleeps(run));
+  REQUIRE(store_knows(place, child));
   run.send(SIGSTOP);
   const auto stopped = std::chrono::steady_clock::now();
   REQUIRE(wait_until([&] { return !support::process_runs(child); }, 3s));
@@ -201,7 +194,7 @@ TEST_CASE(
   const pid_t child = pid_in(place, "pid");
   const pid_t guardian = support::guardian_of(run.pid());
   REQUIRE(guardian != 0);
-  REQUIRE(sleeps(run));
+  REQUIRE(store_knows(place, child));
   for (const pid_t pid : {run.pid(), guardian}) {
     ::kill(pid, SIGSTOP);
   }

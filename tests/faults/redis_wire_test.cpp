@@ -30,6 +30,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 
 #include "core/store_url.hpp"
 #include "os/fd.hpp"
@@ -1242,6 +1243,27 @@ TEST_CASE("redis wire: a subscriber reads what it is sent, and only that") {
 }
 
 // --- TLS ------------------------------------------------------------------------------------------------------------
+
+#ifdef __x86_64__
+// OPENSSL_info(3) remembers what it said first, so each question is a process of its own.
+TEST_CASE("redis tls: OpenSSL asks what the processor can once TLS is wanted, and not before") {
+  const auto knows_the_processor = [](const std::string& url) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      (void)trouble_at(url);
+      const char* const processor = ::OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);
+      ::_exit(processor != nullptr && std::string_view(processor).find("=0x0:") == std::string_view::npos ? 1 : 2);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status) == 1;
+  };
+  const Listener silent;
+  CHECK_FALSE(knows_the_processor(silent.url() + "?op_timeout=50ms"));
+  CHECK(knows_the_processor(silent.url("rediss") + "?connect_timeout=50ms&op_timeout=50ms"));
+}
+#endif
 
 TEST_CASE(
     "redis tls: a good certificate, by name and by address, with an authority from a file or a hashed folder") {  // R28
