@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -229,8 +230,11 @@ public:
   // while the command runs. Never fails.
   virtual void tidy() noexcept {}
 
-  // Whether it looks at keepers, so that telling it of a newborn child is worth a renewal.
+  // Whether it looks at keepers, so that noting them is worth their cost.
   virtual bool looks_at_keepers() const noexcept { return false; }
+  // Whether a renewal soon after an exec's grant is worth it: it hands in the newborn child's process, or the next in
+  // line is told by it whom it waits for now.
+  virtual bool wants_early_renewal() const noexcept { return looks_at_keepers(); }
 
   // Lets go of everything that a fork would share (connections); the next verb takes it up again.
   virtual void rest() noexcept {}
@@ -242,10 +246,13 @@ public:
 // --- Opening --------------------------------------------------------------------------------------------------------
 
 // How long a verb may take, and what makes it stop early: a descriptor that is readable when the caller wants control
-// back (a signal; -1: nothing does). The owner may change both between verbs.
+// back (a signal; -1: nothing does). The owner may change it between verbs.
 struct Limits {
   Millis op_timeout{5000};
   int interrupt_fd = -1;
+  // Called, where a store is another process's, once a request has left whole: from then on it is carried out even if
+  // this process dies. The answer, and all trouble, are still to come.
+  std::function<void()> sent = nullptr;
 };
 
 struct StoreOptions {

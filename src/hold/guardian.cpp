@@ -300,7 +300,7 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
 core::ProcessId Guardian::process() const { return os::process_of(m_pid); }
 
 void Guardian::dismiss() noexcept {
-  if (m_pid > 0) {
+  if (m_pid > 0 && !std::exchange(m_dismissed, true)) {
     ::kill(m_pid, SIGKILL);
   }
 }

@@ -67,6 +67,7 @@ public:
   void watch_child(int pidfd) noexcept;
   // Nothing is left for it to do: it dies while we go on.
   void dismiss() noexcept;
+  bool is_dismissed() const noexcept { return m_dismissed; }
   // The store could not be told: it outlives us, and gives the lock back when the store is there again.
   void outlive() noexcept { m_pid = 0; }
   // It died before us and has been reaped.
@@ -78,6 +79,7 @@ private:
   // in the page. What comes later must wake it.
   core::Instant m_looks_at;
   pid_t m_pid = 0;
+  bool m_dismissed = false;
   os::Fd m_channel;
 };
 

@@ -140,8 +140,8 @@ private:
       m_guardian->watch_child(spawned->pidfd.get());
     }
     m_family.emplace(spawned->pid, std::move(spawned->pidfd), m_command.own_group, std::move(m_siblings));
-    m_tell_keepers = m_store.looks_at_keepers();
-    m_tell_at = m_clock.now() + soon;
+    m_renews_early = m_store.wants_early_renewal();
+    m_early_at = m_clock.now() + soon;
     return true;
   }
 
@@ -182,8 +182,8 @@ private:
     if (!m_guardian) {
       consider(m_guardian_again);
     }
-    if (m_tell_keepers) {
-      consider(m_tell_at);
+    if (m_renews_early) {
+      consider(m_early_at);
     }
     if (next) {
       m_timer->set(*next - now);
@@ -201,8 +201,8 @@ private:
       on_signal(*arrival);
     }
     reap();
-    if (m_tell_keepers && !m_over && !m_machine.lost() && m_clock.now() >= m_tell_at) {
-      m_tell_at = m_clock.now() + soon;
+    if (m_renews_early && !m_over && !m_machine.lost() && m_clock.now() >= m_early_at) {
+      m_early_at = m_clock.now() + soon;
       renew();
     }
     if (!m_guardian && !m_over && m_clock.now() >= m_guardian_again) {
@@ -350,7 +350,9 @@ private:
     m_limits.interrupt_fd = m_signals.fd();
     m_limits.op_timeout = std::clamp(left, Millis(50), std::min(Millis(5000), m_duty.terms.ttl / 4));
     const auto renewal =
-        m_store.renew(m_duty.claim, m_duty.terms.ttl, m_tell_keepers ? std::optional(keepers()) : std::nullopt);
+        m_store.renew(m_duty.claim,
+                      m_duty.terms.ttl,
+                      m_renews_early && m_store.looks_at_keepers() ? std::optional(keepers()) : std::nullopt);
     if (!renewal) {
       const bool interrupted = renewal.error().what == core::Trouble::interrupted;
       if (!interrupted) {
@@ -364,7 +366,7 @@ private:
       step(RenewRefused{*renewal});
       return;
     }
-    m_tell_keepers = false;
+    m_renews_early = false;
     m_last_trouble.reset();
     m_retries = 0;
     step(Renewed{sent});
@@ -394,9 +396,17 @@ private:
     m_guardian->watch_deadline();
     if (m_family) {
       m_guardian->watch_child(m_family->pidfd());
-      m_tell_keepers = m_store.looks_at_keepers();
-      m_tell_at = m_clock.now();
+      m_renews_early = m_store.wants_early_renewal();
+      m_early_at = m_clock.now();
     }
+  }
+
+  // After one that may have been dismissed.
+  bool has_guardian_again() {
+    if (m_guardian && m_guardian->is_dismissed()) {
+      replace_guardian();
+    }
+    return m_guardian.has_value();
   }
 
   // --- the end ------------------------------------------------------------------------------------------------------
@@ -405,10 +415,18 @@ private:
     const core::Instant asked = m_clock.now();
     m_limits.interrupt_fd = -1;
     m_limits.op_timeout = Millis(2000);
+    // The guardian dies while the server works: a twentieth of a short exec. Should the server not have done it, there
+    // is another one.
+    m_limits.sent = [this] {
+      if (m_guardian) {
+        m_guardian->dismiss();
+      }
+    };
     auto released = min_hold > Millis(0) && !m_ended.lost ? m_store.leave(m_duty.claim, min_hold)
                                                           : m_store.release(m_duty.claim, std::nullopt);
+    m_limits.sent = nullptr;
     if (!released) {
-      m_guardian_tries_on = m_guardian && released.error().transient();
+      m_guardian_tries_on = released.error().transient() && has_guardian_again();
       m_narrator.not_released(released.error(), m_guardian_tries_on);
       return;
     }
@@ -444,8 +462,8 @@ private:
   std::optional<core::StoreError> m_last_trouble;
   int m_retries = 0;
   std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(os::random_u64())};
-  bool m_tell_keepers = false;
-  core::Instant m_tell_at;
+  bool m_renews_early = false;
+  core::Instant m_early_at;
   bool m_child_ended = false;
   bool m_told_denied = false;
   bool m_told_no_guardian = false;

@@ -105,3 +105,35 @@ TEST_CASE("lost reply: a renewal or a release that was done is not taken for a l
   Run again(scene.start({"release", "--key", "k", "--owner", "me"}));
   CHECK(again.status() == 1);
 }
+
+TEST_CASE("a release that never reached the server is made by a new guardian, long before the ttl") {
+  Scene scene;
+  Run exec(
+      scene.start({"exec", "--key", "k", "--ttl", "60", "--", "sh", "-c", "until [ -e go ]; do sleep 0.02; done"}));
+  REQUIRE(support::wait_until([&] { return !scene.is_free(); }));
+  scene.proxy().stall();
+  std::ofstream(scene.place().path("go")).put('\n');
+  CHECK(exec.status() == 0);
+  CHECK_THAT(exec.err(), Catch::Matchers::ContainsSubstring("did not answer"));
+  CHECK_FALSE(scene.is_free());
+  scene.proxy().cut();
+  scene.proxy().pass();
+  CHECK(support::wait_until([&] { return scene.is_free(); }, 10s));
+}
+
+TEST_CASE("lk killed while its release is under way: the lock is free as soon as the server has it") {
+  Scene scene;
+  Run exec(
+      scene.start({"exec", "--key", "k", "--ttl", "60", "--", "sh", "-c", "until [ -e go ]; do sleep 0.02; done"}));
+  REQUIRE(support::wait_until([&] { return !scene.is_free(); }));
+  const pid_t guardian = support::guardian_of(exec.pid());
+  REQUIRE(guardian != 0);
+  scene.proxy().stall();
+  std::ofstream(scene.place().path("go")).put('\n');
+  // It ends once the request has left.
+  REQUIRE(support::wait_until([&] { return !support::process_runs(guardian); }, 1s));
+  exec.send(SIGKILL);
+  CHECK_FALSE(scene.is_free());
+  scene.proxy().pass();
+  CHECK(support::wait_until([&] { return scene.is_free(); }, 2s));
+}

@@ -18,7 +18,7 @@ using core::StoreError;
 using core::Trouble;
 using Transport = Address::Transport;
 
-constexpr core::Limits usual_limits{};
+const core::Limits usual_limits{};
 
 // What tells a stranger from a Redis server.
 constexpr std::size_t most_first_bytes = 64;
@@ -134,6 +134,9 @@ core::Result<Reply> Wire::exchange(const std::vector<std::string_view>& words) {
     return tl::unexpected(std::move(sent.error()));
   }
   m_command_sent = true;
+  if (m_limits->sent) {
+    m_limits->sent();
+  }
   auto reply = receive();
   m_command_sent = false;
   return reply;

@@ -13,20 +13,21 @@ if not by then
   local first = ring_head(head(), bell, me)
   if not first or first == me then
     local last = tonumber(redis.call('HGET', K[2], 'fence') or '0')
-    local fence = text(math.max(last + 1, now_us))
+    local fence = text(math.max(last + 1, now_us()))
     -- The first write is one that wants memory: where there is none, nothing has happened. The lock comes last: who may not
     -- write the rest takes no lock.
-    redis.call('HSET', K[2], 'owner', owner, 'ask', ask, 'fence', fence, 'durable', ARGV[6], 'since', text(now), 'who', ARGV[9])
+    redis.call('HSET', K[2], 'owner', owner, 'ask', ask, 'fence', fence, 'durable', ARGV[6], 'since', text(now()), 'who', ARGV[9])
     redis.call('PEXPIRE', K[2], text(ttl + fence_kept))
     redis.call('SET', K[1], owner, 'PX', expiry(ttl))
-    if first then
-      -- From now on the next one is to look after the holder as often as a head does.
-      forget(me)
-      ring_head(head(), bell)
-    end
-    return {'granted', fence, '0'}
+    if not first then return {'granted', fence, '0'} end
+    forget(me)
+    local next = head()
+    -- From now on the next one is to look after the holder as often as a head does. An exec tells it by its first renewal
+    -- (renew.lua): a command that is done before spares it that.
+    if next and ARGV[6] == '1' then ring_head(next, bell) end
+    return {'granted', fence, '0', next and ARGV[6] == '0' and '1' or '0'}
   end
-  by = {'promised', first, redis.call('HGET', K[4], first .. ':w') or '', text(now)}
+  by = {'promised', first, redis.call('HGET', K[4], first .. ':w') or '', text(now())}
 end
 
 -- Where am I? Who lapsed before me has left.
@@ -47,10 +48,10 @@ if not mine and (patience <= 0 or (most >= 0 and ahead >= most)) then
 end
 if patience > 0 then
   -- The places come first: where they cannot be written, nobody stands in the line without one.
-  redis.call('HSET', K[4], me .. ':l', text(now + patience), me .. ':b', ARGV[7])
+  redis.call('HSET', K[4], me .. ':l', text(now() + patience), me .. ':b', ARGV[7])
   keep(K[4], patience)
   if not mine then
-    redis.call('HSET', K[4], me .. ':w', text(now) .. '\0' .. ARGV[10])
+    redis.call('HSET', K[4], me .. ':w', text(now()) .. '\0' .. ARGV[10])
     local last = redis.call('ZRANGE', K[3], -1, -1, 'WITHSCORES')[2] or '0'
     redis.call('ZADD', K[3], text(tonumber(last) + 1), me)
   end

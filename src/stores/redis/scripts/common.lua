@@ -4,17 +4,25 @@
 --   line    sorted set: claim (16 digits of the ask id, then the owner) by number of arrival
 --   places  hash: CLAIM:l lapses at (ms)  CLAIM:b 1 if it has a bell  CLAIM:w what status shows of it
 local K = KEYS
-local stamp = redis.call('TIME')
-local now_us = stamp[1] * 1000000 + stamp[2]
-local now = math.floor(now_us / 1000)
+-- The server's clock, asked where it is first wanted: each question costs the server 3 us, and most of a short script is its
+-- questions.
+local stamp
+local function now_us()
+  stamp = stamp or redis.call('TIME')
+  return stamp[1] * 1000000 + stamp[2]
+end
+local function now() return math.floor(now_us() / 1000) end
 -- How long a released lock's last fence is kept: fences rise even if the server's clock goes back by that much.
 local fence_kept = 600000
 
 local function text(number) return string.format('%.0f', number) end
 
-local function type_of(key)
-  local answer = redis.call('TYPE', key)
-  return type(answer) == 'table' and answer.ok or answer
+-- The owner that stands at the lock; false: it is free; nil: something else stands there.
+local function owner_of_lock()
+  local value = redis.pcall('GET', K[1])
+  if type(value) ~= 'table' then return value end
+  -- What is no wrong type is trouble.
+  return string.find(value.err, 'WRONGTYPE', 1, true) == nil and redis.call('GET', K[1]) or nil
 end
 
 -- A key lives through the last millisecond of its expiry: PX n ends it n + 1 ms later.
@@ -37,30 +45,31 @@ end
 
 -- {'held', owner, left, ask, fence, durable, held_for, since, who}, {'foreign', type, digest, left} or nil. left: -1 never ends.
 local function occupant(with_digest)
-  local kind = type_of(K[1])
-  if kind == 'none' then return nil end
+  local owner = owner_of_lock()
+  if owner == false then return nil end
   local left = text(time_left())
-  if kind == 'string' then
-    local value = redis.call('GET', K[1])
-    local meta = meta_of(value)
-    if not meta then return {'held', value, left} end
-    return {'held', value, left, meta.ask, meta.fence, meta.durable, text(math.max(0, now - tonumber(meta.since))), meta.since, meta.who}
+  if owner then
+    local meta = meta_of(owner)
+    if not meta then return {'held', owner, left} end
+    return {'held', owner, left, meta.ask, meta.fence, meta.durable, text(math.max(0, now() - tonumber(meta.since))), meta.since, meta.who}
   end
+  local answer = redis.call('TYPE', K[1])
+  local kind = type(answer) == 'table' and answer.ok or answer
   local dump = with_digest and redis.pcall('DUMP', K[1])
   return {'foreign', kind, type(dump) == 'string' and redis.sha1hex(dump) or '', left}
 end
 
--- Whether the lock is held by this owner and, unless ask is '', by this asker: another tool's lock is no asker's of lk, even
--- with the same owner.
-local function is_held_by(owner, ask)
-  if type_of(K[1]) ~= 'string' or redis.call('GET', K[1]) ~= owner then return false end
-  local meta = meta_of(owner)
-  return ask == '' or meta and meta.ask == ask
+-- The meta fields of the grant ({}: it has none) where the lock is held by this owner and, unless ask is '', by this asker:
+-- another tool's lock is no asker's of lk, even with the same owner.
+local function held_by(owner, ask)
+  if owner_of_lock() ~= owner then return nil end
+  local meta = meta_of(owner) or {}
+  if ask == '' or meta.ask == ask then return meta end
 end
 
 local function is_waiting(claim)
   local lapses = redis.call('HGET', K[4], claim .. ':l')
-  return lapses and tonumber(lapses) > now
+  return lapses and tonumber(lapses) > now()
 end
 
 local function forget(claim)

@@ -1,13 +1,13 @@
 -- leave: KEYS lock meta line places; ARGV owner ask('': any) after bell
 local after = tonumber(ARGV[3])
-if is_held_by(ARGV[1], ARGV[2]) then
+local mine = held_by(ARGV[1], ARGV[2])
+if mine then
   -- Where something else stands in the place of the line, nothing has happened.
   local first = head()
   redis.call('PEXPIRE', K[1], expiry(after))
   keep(K[2], after + fence_kept)
   -- For people alone: where there is no memory for it, nothing else is amiss.
-  local meta = meta_of(ARGV[1])
-  if meta and meta.durable == '0' then redis.pcall('HSET', K[2], 'durable', 'left') end
+  if mine.durable == '0' then redis.pcall('HSET', K[2], 'durable', 'left') end
   ring_head(first, ARGV[4])
   return {'released'}
 end

@@ -1,7 +1,7 @@
 -- release: KEYS lock meta line places; ARGV owner ask('': any) fence('': any) bell
 local owner, ask, fence = ARGV[1], ARGV[2], ARGV[3]
-local by = occupant()
-if is_held_by(owner, ask) and (fence == '' or by[5] == fence) then
+local mine = held_by(owner, ask)
+if mine and (fence == '' or mine.fence == fence) then
   remove_lock(ARGV[4])
   return {'released'}
 end
@@ -9,5 +9,6 @@ if fence == '' and leave_line(owner, ask) then
   ring_head(head(), ARGV[4])
   return {'left_line'}
 end
+local by = occupant()
 if by then return {'not_mine', unpack(by)} end
 return {'not_held'}

@@ -13,4 +13,4 @@ for i = 1, #KEYS, 4 do
   end
   answers[#answers + 1] = {by or {}, text(count), line}
 end
-return {text(now), answers}
+return {text(now()), answers}
