@@ -1,7 +1,9 @@
 // /proc/PID/stat and the namespaces that make its numbers comparable.
 #include "os/process.hpp"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -92,6 +94,24 @@ bool certainly_gone(const core::ProcessId& process) {
   }
   const auto stat = read_stat(fmt::format("/proc/{}/stat", process.pid).c_str());
   return stat && (stat->state == 'Z' || stat->state == 'X' || stat->started != process.started);
+}
+
+std::optional<RunningProcess> RunningProcess::find(const core::ProcessId& process) {
+  if (process.pid <= 0 || process.started == 0 || !proc_is_ours()) {
+    return std::nullopt;
+  }
+  // In this order: the number may have passed to another process before, but not after.
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process.pid), 0)));
+  if (!pidfd || process_of(process.pid) != process) {
+    return std::nullopt;
+  }
+  RunningProcess found(process, std::move(pidfd));
+  return found.runs() ? std::optional(std::move(found)) : std::nullopt;
+}
+
+bool RunningProcess::runs() const noexcept {
+  pollfd ended{m_pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 0;
 }
 
 bool is_stopped(const core::ProcessId& process) {

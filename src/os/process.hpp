@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "core/process_id.hpp"
+#include "os/fd.hpp"
 
 namespace os {
 
@@ -19,6 +22,21 @@ std::string own_realm();
 // Whether that process of our own realm is certainly gone: no such pid, or a zombie, or a pid that started at another
 // time. What cannot be looked at (a foreign /proc) counts as alive.
 bool certainly_gone(const core::ProcessId& process);
+
+// A process of our own realm that ran when this was made. Whether it still does is then one system call.
+class RunningProcess {
+public:
+  // Nullopt where it is gone, or cannot be told from another one.
+  static std::optional<RunningProcess> find(const core::ProcessId& process);
+  const core::ProcessId& id() const noexcept { return m_id; }
+  bool runs() const noexcept;
+
+private:
+  RunningProcess(const core::ProcessId& id, Fd pidfd) : m_id(id), m_pidfd(std::move(pidfd)) {}
+
+  core::ProcessId m_id;
+  Fd m_pidfd;
+};
 
 // Whether that process of our own realm is stopped (Ctrl-Z, SIGSTOP): it does nothing until somebody lets it go on.
 bool is_stopped(const core::ProcessId& process);

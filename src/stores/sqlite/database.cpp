@@ -233,7 +233,12 @@ Database::Files Database::files_now() const noexcept {
     constexpr std::array<const char*, 3> endings{"", "-wal", "-shm"};
     if (::stat((m_path + endings[i]).c_str(), &found) == 0) {
       files.ids[i] = {found.st_dev, found.st_ino};
-      files.bytes = i == 0 ? found.st_size : files.bytes;
+      if (i == 0) {
+        files.bytes = found.st_size;
+      } else if (i == 1) {
+        files.log_bytes = found.st_size;
+        files.log_written = found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec;
+      }
     }
   }
   return files;

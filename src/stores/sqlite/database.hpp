@@ -32,6 +32,22 @@ public:
   // The statement for this text, prepared at its first use of this connection and reset before each further one.
   SQLite::Statement& statement(const char* text);
 
+  // What the paths lead to at this moment.
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;  // 0: no such file
+    bool operator==(const FileId&) const = default;
+  };
+  struct Files {
+    std::array<FileId, 3> ids{};  // the file, its log, the log's index
+    off_t bytes = 0;              // of the file; it never shrinks by itself
+    off_t log_bytes = 0;
+    std::int64_t log_written = 0;  // by the kernel's clock, ns
+    bool operator==(const Files&) const = default;
+  };
+  // As it was a moment ago: nobody has written since; but for a second write within one tick of the kernel's clock.
+  Files files_now() const noexcept;
+
   // Whether the path leads to another file than the one that is open, was cut short, or the log or its index beside it
   // was taken away: what is written now, nobody will see.
   bool moved() noexcept;
@@ -47,16 +63,6 @@ public:
   core::StoreError translate(const SQLite::Exception& error) const;
 
 private:
-  struct FileId {
-    dev_t device = 0;
-    ino_t inode = 0;  // 0: no such file
-    bool operator==(const FileId&) const = default;
-  };
-  struct Files {
-    std::array<FileId, 3> ids{};  // the file, its log, the log's index
-    off_t bytes = 0;              // of the file; it never shrinks by itself
-  };
-  Files files_now() const noexcept;
   static int on_busy(void* self, int tries);
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();

@@ -22,8 +22,8 @@ constexpr Millis others_ask_again{5000};
 // The head is there when the holder's time ends; the others come a second later, in case all before them are dead.
 // Those who came together do not come again together.
 Millis asks_again_in(std::size_t ahead, std::optional<Millis> holder_left, const core::Ask& ask) {
-  const Millis early(ask.claim.ask.value % (others_ask_again.count() / 5));
-  Millis again = ahead == 0 ? head_asks_again : ahead == 1 ? second_asks_again : others_ask_again - early;
+  const Millis late(ask.claim.ask.value % (others_ask_again.count() / 10));
+  Millis again = ahead == 0 ? head_asks_again : ahead == 1 ? second_asks_again : others_ask_again + late;
   if (holder_left) {
     again = std::min(again, ahead == 0 ? *holder_left : *holder_left + second_asks_again);
   }

@@ -1,8 +1,6 @@
 // Asked of the kernel, through os.
 #include "stores/sqlite/processes.hpp"
 
-#include "os/process.hpp"
-
 namespace stores::sqlite {
 
 bool Processes::is_ours(const std::string& realm) {
@@ -19,6 +17,10 @@ bool Processes::is_gone(const core::ProcessId& process, const std::string& realm
 bool Processes::are_gone(const std::optional<core::Keepers>& keepers) {
   return keepers && keepers->guardian && keepers->child && is_gone(keepers->lk, keepers->realm) &&
          is_gone(*keepers->guardian, keepers->realm) && is_gone(*keepers->child, keepers->realm);
+}
+
+std::optional<os::RunningProcess> Processes::find_running(const std::optional<core::Keepers>& keepers) {
+  return keepers && is_ours(keepers->realm) ? os::RunningProcess::find(keepers->lk) : std::nullopt;
 }
 
 bool Processes::is_stopped(const PlaceRow& row) {

@@ -6,6 +6,7 @@
 
 #include "core/process_id.hpp"
 #include "core/store.hpp"
+#include "os/process.hpp"
 #include "stores/sqlite/rows.hpp"
 
 namespace stores::sqlite {
@@ -19,6 +20,8 @@ public:
     return now.rebooted || row.lapses <= now.boot || is_gone(row.lk, row.realm);
   }
   bool is_stopped(const PlaceRow& row);
+  // One of them: while it runs, they are not gone.
+  std::optional<os::RunningProcess> find_running(const std::optional<core::Keepers>& keepers);
   bool is_gone(const core::ProcessId& process, const std::string& realm);
 
 private:

@@ -73,6 +73,8 @@ private:
   };
   core::Result<core::Answer> ask_once(const core::Ask& ask, const std::optional<Place>& known, Ring& ring);
   std::optional<core::Queued> still_queued(const core::Ask& ask);
+  // Of a head, without a look into the file, while nobody has written to it.
+  std::optional<core::Queued> unchanged(const core::Ask& ask);
   core::Result<core::Released> end_grant(const core::Claim& claim, std::optional<core::Fence> fence,
                                          std::optional<Millis> leave_after);
 
@@ -95,6 +97,14 @@ private:
   Line m_line;
   std::optional<core::AskId> m_belled;  // the claim that has a watch of ours
   std::optional<Place> m_place;
+  // What a head saw last, and of which state of the files.
+  struct View {
+    Database::Files files;
+    HolderRow holder;
+    std::optional<os::RunningProcess> keeper;
+    core::Instant seen;
+  };
+  std::optional<View> m_view;
   std::shared_ptr<bool> m_rung = std::make_shared<bool>(false);  // since the last ask
   // Who became the head by a grant of ours.
   struct Successor {
@@ -123,6 +133,7 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
   }
   while (true) {
     Ring ring;
+    m_view.reset();
     auto answer = ask_once(ask, std::exchange(m_place, std::nullopt), ring);
     if (!answer) {
       return answer;
@@ -215,7 +226,22 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, const std
       });
 }
 
+std::optional<core::Queued> SqliteStore::unchanged(const core::Ask& ask) {
+  const Now now{m_clock.now(), m_clock.wall(), {}, 0, {}, false};
+  if (!m_view || now.boot - m_view->seen >= second_asks_again || has_ended(m_view->holder, now) || !m_view->keeper ||
+      !m_view->keeper->runs() || m_database.files_now() != m_view->files) {
+    m_view.reset();
+    return std::nullopt;
+  }
+  const HolderRow& holder = m_view->holder;
+  return core::Queued{0, asks_again_in(0, millis_up(holder.expires - now.boot), ask), shown(holder, now)};
+}
+
 std::optional<core::Queued> SqliteStore::still_queued(const core::Ask& ask) {
+  if (auto same = unchanged(ask)) {
+    return same;
+  }
+  const Database::Files files = m_database.files_now();
   auto answer = m_transactions.read<std::optional<core::Queued>>(
       std::nullopt, [&](const Now& now) -> std::optional<core::Queued> {
         if (now.rebooted) {
@@ -235,6 +261,9 @@ std::optional<core::Queued> SqliteStore::still_queued(const core::Ask& ask) {
           return std::nullopt;
         }
         const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask);
+        if (ahead == 0) {
+          m_view = View{files, *current, m_processes.find_running(current->keepers), now.boot};
+        }
         return core::Queued{ahead, again, shown(*std::move(current), now)};
       });
   return answer ? std::move(*answer) : std::nullopt;
