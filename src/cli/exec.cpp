@@ -253,7 +253,7 @@ int Exec::run(const Call& call) {
   wait.ask.durable = false;
   wait.ask.who = who_asks(::getpid(), call.words[0], text_of(note));
   if (store->looks_at_keepers()) {
-    wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process(), guardian->process()};
+    wait.keepers = [&guardian] { return core::Keepers{os::own_realm(), os::own_process(), guardian->process()}; };
   }
   WaitProgress progress(report, clock, key);
   hold::PollSleeper sleeper(clock, signals.fd(), -1);

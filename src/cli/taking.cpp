@@ -162,9 +162,9 @@ int Taking::run(const Call&) {
   wait.ask.ttl = ttl;
   wait.ask.max_waiting = m_max_waiting;
   wait.ask.who = parent(text_of(option_or_lock(m_note, "--note", settings, "note")));
-  // For the place in the line; a grant without a guardian is nobody's to end.
-  if (waits && store->looks_at_keepers()) {
-    wait.ask.keepers = core::Keepers{os::own_realm(), os::own_process()};
+  // A grant without a guardian is nobody's to end.
+  if (store->looks_at_keepers()) {
+    wait.keepers = [] { return core::Keepers{os::own_realm(), os::own_process()}; };
   }
   WaitProgress progress(report, clock, key);
   hold::PollSleeper sleeper(clock, signals.fd(), waits ? STDOUT_FILENO : -1);

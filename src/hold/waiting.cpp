@@ -47,6 +47,7 @@ public:
         m_sleeper(sleeper),
         m_progress(progress),
         m_ask(wait.ask),
+        m_find_keepers(wait.keepers),
         m_started(clock.now()) {
     m_queues = !wait.at_most || *wait.at_most > Millis(0);
     if (wait.at_most && m_queues) {
@@ -70,6 +71,9 @@ public:
           bell = std::move(*opened);
         }
         m_ask.patience = patience;
+        if (m_find_keepers) {
+          m_ask.keepers = m_find_keepers();
+        }
       }
       const core::Instant sent = m_clock.now();
       limit_op(sent);
@@ -190,6 +194,7 @@ private:
   Sleeper& m_sleeper;
   Progress& m_progress;
   core::Ask m_ask;
+  const std::function<core::Keepers()>& m_find_keepers;
   core::Instant m_started;
   std::optional<core::Instant> m_end;
   bool m_queues = false;

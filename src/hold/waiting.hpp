@@ -1,6 +1,7 @@
 // Getting a lock: ask, sleep until asking again is worth it, ask again. What acquire, block and exec have in common.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <variant>
 
@@ -28,8 +29,11 @@ public:
 };
 
 struct Wait {
-  core::Ask ask;                        // patience and wait_left are filled in here
+  core::Ask ask;                        // patience, wait_left and keepers are filled in here
   std::optional<core::Millis> at_most;  // 0: one try, no place in the line; nullopt: for ever
+  // Who waits, for the place in the line. A grant at the first try needs none: while its child is not known it counts
+  // as alive anyway, and to find them out takes 90 us.
+  std::function<core::Keepers()> keepers = nullptr;
 };
 
 struct Won {

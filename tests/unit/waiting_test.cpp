@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -58,13 +59,14 @@ struct Scene {
   support::FlakyStore store{*real};
   support::FakeSleeper sleeper{clock};
   core::Limits limits;
+  std::function<core::Keepers()> keepers;
   Notes notes;
   core::Ask me = ask_of("me", 1);
   core::Ask other = ask_of("other", 2);
   core::Instant start = clock.now();
 
   Outcome wait(std::optional<Millis> at_most) {
-    return hold::wait_for(store, limits, clock, sleeper, notes, hold::Wait{me, at_most});
+    return hold::wait_for(store, limits, clock, sleeper, notes, hold::Wait{me, at_most, keepers});
   }
   core::Fence other_gets() { return std::get<core::Granted>(others->acquire(other).value()).fence; }
   void other_releases() { others->release(other.claim, std::nullopt).value(); }
@@ -114,6 +116,23 @@ TEST_CASE("one try is refused at once and leaves no place in the line") {
   CHECK(at.status().waiting == 0);
   CHECK(at.sleeper.sleeps().empty());
   CHECK(at.store.verbs() == std::vector<std::string>{"acquire"});
+}
+
+TEST_CASE("the processes of who waits are found out once, for a place in the line alone") {
+  Scene at;
+  int found = 0;
+  at.keepers = [&found] {
+    ++found;
+    return core::Keepers{};
+  };
+  is<Won>(at.wait(5s));
+  CHECK(found == 0);
+  at.real->release(at.me.claim, std::nullopt).value();
+  at.other_gets();
+  is<Refused>(at.wait(0ms));
+  CHECK(found == 0);
+  is<Refused>(at.wait(5s));
+  CHECK(found == 1);
 }
 
 TEST_CASE("one try that meets trouble fails at once, whatever the trouble") {
