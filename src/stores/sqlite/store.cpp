@@ -81,6 +81,9 @@ private:
   static std::optional<core::AskId> belled(const std::optional<PlaceRow>& place) {
     return place && place->bell ? std::optional(place->ask) : std::nullopt;
   }
+  // Prepares what a grant or a release will need, while nobody waits for us.
+  enum class Verb { acquire, release };
+  void get_ready(Verb next) noexcept;
   // From now on the next one is to look after the holder as often as a head does. Not in the moment of the grant, which
   // its command waits for; and of a command, once its keepers are known: one that is done sooner rings anyway.
   void ring_successor();
@@ -141,6 +144,7 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
     if (std::holds_alternative<core::Queued>(*answer)) {
       // Many who wait for hours write as much as many who come and go.
       m_database.checkpoint(longest_log);
+      get_ready(Verb::acquire);
     }
     const bool deaf = ring.whom && m_bells.ring(*ring.whom) == Bells::Ring::nobody_listens;
     if (deaf) {
@@ -395,6 +399,23 @@ void SqliteStore::tidy() noexcept {
     ring_successor();
   }
   m_database.checkpoint(log_worth_copying);
+  get_ready(Verb::release);
+}
+
+void SqliteStore::get_ready(Verb next) noexcept {
+  if (!m_database.is_connected()) {
+    return;
+  }
+  try {
+    if (next == Verb::acquire) {
+      m_line.prepare_remove();
+      m_holders.prepare_grant();
+    } else {
+      m_holders.prepare_remove();
+    }
+  } catch (const SQLite::Exception&) {
+    // The verb itself will say so.
+  }
 }
 
 // The belled head after `deaf`, whom nobody hears, is dropped, unless it has gone meanwhile.
