@@ -1,6 +1,6 @@
-// std::cout and its seven sisters are made before main wherever a library includes <iostream> (SQLiteCpp does): 60 us of
-// every start, for streams that lk does not use. The linker leads the calls here (--wrap, CMakeLists.txt). Who would use
-// one of them does not link.
+// std::cout and its seven sisters are made before main wherever a library includes <iostream> (SQLiteCpp does): 60 us
+// of every start, for streams that lk does not use. The linker leads the calls here (--wrap, CMakeLists.txt). Who would
+// use one of them does not link.
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the names are the linker's, ld(1), around
 // those of std::ios_base::Init's constructor and destructor.
