@@ -238,6 +238,19 @@ TEST_CASE("force finds a lock of dead keepers free") {
   CHECK(value(at.onlooker().evict(key("k"), seen)) == core::Eviction::free);
 }
 
+TEST_CASE("a command has ended once its grant was left, not while its keepers are unknown") {
+  Scene at(sqlite());
+  Family family;
+  auto holder = at.asker("holder");
+  holder.ask.durable = false;
+  holder.gets();
+  CHECK_FALSE(at.held().command_ended);
+  REQUIRE(value(holder.store().renew(holder.claim(), at.s(60), family.keepers())) == Renewal::renewed);
+  CHECK_FALSE(at.held().command_ended);
+  CHECK(holder.leaves(at.s(10)).what == Release::released);
+  CHECK(at.held().command_ended);
+}
+
 TEST_CASE("a grant that was left needs no keepers any more") {
   Scene at(sqlite());
   Family family;

@@ -67,11 +67,26 @@ private:
   core::Result<LockKeys> begin(const core::Key& key);
   // An error reply is an answer of `eval` and trouble of `run`.
   core::Result<Reply> eval(const Script& script, std::span<const std::string_view> keys, Words arguments);
+  // The first half of it: an answer NOSCRIPT is left to the asker.
+  core::Result<void> ask(const Script& script, std::span<const std::string_view> keys, Words arguments);
   core::Result<Reply> run(const Script& script, const LockKeys& keys, Words arguments);
   core::Result<Reply> understood(core::Result<Reply> reply) const;
   // Of a script: where a type was wrong, it was that of a helper of this lock.
   core::Result<Reply> understood(core::Result<Reply> reply, const LockKeys& keys);
   tl::unexpected<StoreError> strange_answer() const;
+  // The names of several locks, as a script takes them.
+  struct Names {
+    Names(const std::string& prefix, const std::vector<core::Key>& keys) {
+      locks.reserve(keys.size());
+      for (const core::Key& key : keys) {
+        for (const std::string_view name : locks.emplace_back(prefix + key.text()).all()) {
+          all.push_back(name);
+        }
+      }
+    }
+    std::vector<LockKeys> locks;
+    std::vector<std::string_view> all;
+  };
   // Begins a verb for each question to the server.
   core::Result<std::vector<core::LockState>> states(const std::vector<core::Key>& keys, bool whole);
   // The key that a name of the server's tells of: a lock under our prefix, or a helper of one.
@@ -97,6 +112,14 @@ core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
 core::Result<LockKeys> RedisStore::begin(const core::Key& key) {
   m_wire.begin();
   return keys_of(key);
+}
+
+core::Result<void> RedisStore::ask(const Script& script, std::span<const std::string_view> keys, Words arguments) {
+  const std::string count = fmt::to_string(keys.size());
+  std::vector<std::string_view> words{"EVALSHA", script.sha1, count};
+  words.insert(words.end(), keys.begin(), keys.end());
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return m_wire.ask(words);
 }
 
 core::Result<Reply> RedisStore::eval(const Script& script, std::span<const std::string_view> keys, Words arguments) {
@@ -256,16 +279,9 @@ core::Result<core::Eviction> RedisStore::evict(const core::Key& key, const core:
 }
 
 core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<core::Key>& keys, bool whole) {
-  std::vector<LockKeys> names;
-  names.reserve(keys.size());
-  std::vector<std::string_view> all;
-  for (const core::Key& key : keys) {
-    for (const std::string_view name : names.emplace_back(m_prefix + key.text()).all()) {
-      all.push_back(name);
-    }
-  }
+  const Names names(m_prefix, keys);
   m_wire.begin();
-  auto reply = eval(status_script, all, {whole ? "1" : "0"});
+  auto reply = eval(status_script, names.all, {whole ? "1" : "0"});
   // A cluster of one node serves every lock, but no two slots in one command. Of several locks only one has a helper of
   // the wrong type.
   if (reply && keys.size() > 1 && reply->kind == Reply::Kind::error &&
@@ -281,7 +297,7 @@ core::Result<std::vector<core::LockState>> RedisStore::states(const std::vector<
     }
     return found;
   }
-  reply = understood(std::move(reply), names.front());
+  reply = understood(std::move(reply), names.locks.front());
   if (!reply) {
     return tl::unexpected(std::move(reply.error()));
   }
@@ -304,13 +320,11 @@ core::Result<core::LockState> RedisStore::status(const core::Key& key) {
 // own: how many there are depends on what else the server keeps.
 core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& keys) {
   const std::string pattern = fmt::format("*{}*", escaped_pattern(m_prefix.empty() ? helper_mark : m_prefix));
+  const auto ask_for_names = [&](std::string_view cursor) {
+    return m_wire.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
+  };
   std::map<std::string, core::LockState> found;
-  std::vector<core::Key> batch;
-  const auto take_batch = [&]() -> core::Result<void> {
-    if (batch.empty()) {
-      return {};
-    }
-    auto some = states(batch, false);
+  const auto take = [&found](core::Result<std::vector<core::LockState>> some) -> core::Result<void> {
     if (!some) {
       return tl::unexpected(std::move(some.error()));
     }
@@ -319,35 +333,77 @@ core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& ke
         found.insert_or_assign(state.key.text(), std::move(state));
       }
     }
-    batch.clear();
     return {};
   };
   std::set<std::string> seen;
-  std::string cursor = "0";
-  do {
+  std::vector<core::Key> batch;
+  m_wire.begin();
+  if (auto asked = ask_for_names("0"); !asked) {
+    return tl::unexpected(std::move(asked.error()));
+  }
+  std::optional<Reply> early;
+  for (bool more = true; more;) {
     m_wire.begin();
-    const auto reply = understood(m_wire.call({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}));
+    const auto reply = understood(early ? core::Result<Reply>(*std::exchange(early, std::nullopt)) : m_wire.answer());
     if (!reply) {
       return tl::unexpected(reply.error());
     }
     if (reply->elements.size() != 2) {
       return strange_answer();
     }
-    cursor = reply->elements[0].text;
+    const std::string& cursor = reply->elements[0].text;
+    more = cursor != "0";
     for (const Reply& name : reply->elements[1].elements) {
       const auto key = key_in(name.text);
-      if (key && keys.matches(*key) && seen.insert(*key).second) {
-        batch.push_back(core::Key::stored(*key));
+      if (!key || !keys.matches(*key) || !seen.insert(*key).second) {
+        continue;
       }
       if (batch.size() == most_states) {
-        if (auto taken = take_batch(); !taken) {
+        if (auto taken = take(states(std::exchange(batch, {}), false)); !taken) {
           return tl::unexpected(std::move(taken.error()));
         }
       }
+      batch.push_back(core::Key::stored(*key));
     }
-  } while (cursor != "0");
-  if (auto taken = take_batch(); !taken) {
-    return tl::unexpected(std::move(taken.error()));
+    // The next names are asked for behind the states, so that the server looks for them while these are read.
+    const bool wants_states = batch.size() == most_states || (!more && !batch.empty());
+    m_wire.begin();
+    if (wants_states) {
+      if (auto asked = ask(status_script, Names(m_prefix, batch).all, {"0"}); !asked) {
+        return tl::unexpected(std::move(asked.error()));
+      }
+    }
+    if (more) {
+      if (auto asked = ask_for_names(cursor); !asked) {
+        return tl::unexpected(std::move(asked.error()));
+      }
+    }
+    if (wants_states) {
+      auto some = m_wire.answer();
+      if (!some) {
+        return tl::unexpected(std::move(some.error()));
+      }
+      auto known = some->kind == Reply::Kind::error ? std::nullopt : to_states(batch, *some, false);
+      if (!known) {
+        // NOSCRIPT, or what states() knows how to go around, one command at a time.
+        if (more) {
+          auto names = m_wire.answer();
+          if (!names) {
+            return tl::unexpected(std::move(names.error()));
+          }
+          early = *std::move(names);
+        }
+        auto slowly = states(batch, false);
+        if (!slowly) {
+          return slowly;
+        }
+        known = *std::move(slowly);
+      }
+      batch.clear();
+      if (auto taken = take(*std::move(known)); !taken) {
+        return tl::unexpected(std::move(taken.error()));
+      }
+    }
   }
   std::vector<core::LockState> states;
   states.reserve(found.size());

@@ -35,8 +35,25 @@ void Wire::begin() noexcept {
 }
 
 core::Result<Reply> Wire::call(const std::vector<std::string_view>& words) {
-  auto reply = exchange(words);
-  if (!reply) {
+  if (auto asked = ask(words); !asked) {
+    return tl::unexpected(std::move(asked.error()));
+  }
+  return answer();
+}
+
+core::Result<void> Wire::ask(const std::vector<std::string_view>& words) {
+  auto submitted = submit(words);
+  if (!submitted) {
+    disconnect();
+  }
+  return submitted;
+}
+
+core::Result<Reply> Wire::answer() {
+  auto reply = receive();
+  if (reply) {
+    --m_unanswered;
+  } else {
     disconnect();
   }
   return reply;
@@ -57,7 +74,7 @@ core::Result<std::optional<Reply>> Wire::read_push() {
 void Wire::disconnect() noexcept {
   m_connection.close();
   m_answered = false;
-  m_command_sent = false;
+  m_unanswered = 0;
   m_first_bytes.clear();
 }
 
@@ -119,27 +136,25 @@ bool Wire::is_fit_for_use() {
 
 // --- a command and its reply ----------------------------------------------------------------------------------------
 
-core::Result<Reply> Wire::exchange(const std::vector<std::string_view>& words) {
+core::Result<void> Wire::submit(const std::vector<std::string_view>& words) {
   if (!m_verb) {
     begin();
   }
-  if (!is_connected() || !is_fit_for_use()) {
+  if (m_unanswered == 0 && (!is_connected() || !is_fit_for_use())) {
     if (auto connected = connect(); !connected) {
-      return tl::unexpected(std::move(connected.error()));
+      return connected;
     }
   }
   std::string command;
   append_command(command, words);
   if (auto sent = send(command); !sent) {
-    return tl::unexpected(std::move(sent.error()));
+    return sent;
   }
-  m_command_sent = true;
+  ++m_unanswered;
   if (m_limits->sent) {
     m_limits->sent();
   }
-  auto reply = receive();
-  m_command_sent = false;
-  return reply;
+  return {};
 }
 
 core::Result<void> Wire::send(std::string_view bytes) {
@@ -253,7 +268,7 @@ core::Result<void> Wire::wait(Step blocked) {
 // --- trouble --------------------------------------------------------------------------------------------------------
 
 tl::unexpected<StoreError> Wire::lose(StoreError error) const {
-  error.maybe_done = m_command_sent && error.transient();
+  error.maybe_done = m_unanswered > 0 && error.transient();
   return tl::unexpected(std::move(error));
 }
 

@@ -1,7 +1,7 @@
-// Commands to a Redis server and its replies: one at a time, each verb within its deadline, on a connection that is
-// made where need be.
+// Commands to a Redis server and its replies, each verb within its deadline, on a connection that is made where need be.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +39,10 @@ public:
   // After any trouble the connection is dropped, so that a late reply can never be taken for the answer to another
   // command; the next call connects anew, and finds the server's address anew.
   core::Result<Reply> call(const std::vector<std::string_view>& words);
+  // The same in two steps, so that the server works while the last reply is read: replies come in the order of the
+  // commands. Trouble in any of them loses all that are under way.
+  core::Result<void> ask(const std::vector<std::string_view>& words);
+  core::Result<Reply> answer();
 
   // For a subscriber: what the server has sent by itself, if anything is there, without waiting. Ask until there is
   // nothing: several messages can have come at once, also together with the reply to SUBSCRIBE. A connection that is
@@ -54,7 +58,7 @@ private:
   core::Result<void> connect();
   core::Result<void> introduce();
   bool is_fit_for_use();
-  core::Result<Reply> exchange(const std::vector<std::string_view>& words);
+  core::Result<void> submit(const std::vector<std::string_view>& words);
   core::Result<void> send(std::string_view bytes);
   core::Result<Reply> receive();
   // Nothing: what the connection must become for more to arrive is in `blocked`.
@@ -79,8 +83,8 @@ private:
   bool m_answered = false;  // this connection has carried a whole reply
   std::string m_first_bytes;
 
-  // A whole command is out and not answered: from then on it may be carried out. A part of one never is.
-  bool m_command_sent = false;
+  // Whole commands that are out and not answered: they may be carried out. A part of one never is.
+  std::size_t m_unanswered = 0;
 };
 
 }  // namespace stores::redis

@@ -147,7 +147,7 @@ void Holders::replace_keepers(const core::Key& key, const core::Keepers& keepers
 void Holders::leave(const core::Key& key, Millis after, const Now& now) {
   prolong(key, now.boot + after, after, now);
   SQLite::Statement& update = m_database.statement(
-      "UPDATE holder SET realm = NULL, lk_pid = NULL, lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, "
+      "UPDATE holder SET realm = '', lk_pid = NULL, lk_started = NULL, guardian_pid = NULL, guardian_started = NULL, "
       "child_pid = NULL, child_started = NULL WHERE key = ?");
   update.bind(1, key.text());
   update.exec();

@@ -56,14 +56,16 @@ HolderRow read_holder(SQLite::Statement& row, const Now& now) {
     holder.expires = now.boot + std::min<Micros>(left, holder.ttl);
     holder.held.held_for = std::max(millis(now.wall - since), Millis(0));
   }
-  if (!row.getColumn(first_of_keepers).isNull()) {
+  const bool has_realm = !row.getColumn(first_of_keepers).isNull();
+  if (const auto lk = read_process(row, first_of_keepers + 1); has_realm && lk) {
     holder.keepers = core::Keepers{row.getColumn(first_of_keepers).getString(),
-                                   *read_process(row, first_of_keepers + 1),
+                                   *lk,
                                    read_process(row, first_of_keepers + 3),
                                    read_process(row, first_of_keepers + 5)};
+  } else {
+    // Holders::leave; where they are not known yet there is no realm either.
+    holder.held.command_ended = has_realm && !holder.held.durable;
   }
-  // Every exec has keepers until its command has ended.
-  holder.held.command_ended = !holder.held.durable && !holder.keepers;
   return holder;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 // Times: `expires`, `since` and `lapses` are microseconds of the boot clock, `*_wall` microseconds since the epoch.
 // `booted` is wall clock minus boot clock, `swept` the key up to which expired rows were looked for: an index over
-// `expires` would be written with every renewal. `ask` is the 64-bit ask id as a signed integer.
+// `expires` would be written with every renewal. `ask` is the 64-bit ask id as a signed integer. A holder whose keepers
+// are not known has no realm; one who has left has an empty realm, and no keepers.
 constexpr const char* first_step = R"sql(
 CREATE TABLE store (
   id INTEGER PRIMARY KEY CHECK (id = 1),
