@@ -60,6 +60,7 @@ public:
   std::string address() const override { return m_wire.address().redacted(); }
 
 private:
+  class Listing;
   using Words = std::initializer_list<std::string_view>;
   // The names that a lock has in this store.
   core::Result<LockKeys> keys_of(const core::Key& key) const;
@@ -67,8 +68,9 @@ private:
   core::Result<LockKeys> begin(const core::Key& key);
   // An error reply is an answer of `eval` and trouble of `run`.
   core::Result<Reply> eval(const Script& script, std::span<const std::string_view> keys, Words arguments);
-  // The first half of it: an answer NOSCRIPT is left to the asker.
-  core::Result<void> ask(const Script& script, std::span<const std::string_view> keys, Words arguments);
+  // The first half of it, with EVALSHA or EVAL.
+  core::Result<void> ask(std::string_view command, std::string_view script, std::span<const std::string_view> keys,
+                         Words arguments);
   core::Result<Reply> run(const Script& script, const LockKeys& keys, Words arguments);
   core::Result<Reply> understood(core::Result<Reply> reply) const;
   // Of a script: where a type was wrong, it was that of a helper of this lock.
@@ -114,25 +116,20 @@ core::Result<LockKeys> RedisStore::begin(const core::Key& key) {
   return keys_of(key);
 }
 
-core::Result<void> RedisStore::ask(const Script& script, std::span<const std::string_view> keys, Words arguments) {
+core::Result<void> RedisStore::ask(std::string_view command, std::string_view script,
+                                   std::span<const std::string_view> keys, Words arguments) {
   const std::string count = fmt::to_string(keys.size());
-  std::vector<std::string_view> words{"EVALSHA", script.sha1, count};
+  std::vector<std::string_view> words{command, script, count};
   words.insert(words.end(), keys.begin(), keys.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   return m_wire.ask(words);
 }
 
 core::Result<Reply> RedisStore::eval(const Script& script, std::span<const std::string_view> keys, Words arguments) {
-  const std::string count = fmt::to_string(keys.size());
-  std::vector<std::string_view> words{"EVALSHA", script.sha1, count};
-  words.reserve(words.size() + keys.size() + arguments.size());
-  words.insert(words.end(), keys.begin(), keys.end());
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  auto reply = m_wire.call(words);
+  const auto answer = [this] { return m_wire.answer(); };
+  auto reply = ask("EVALSHA", script.sha1, keys, arguments).and_then(answer);
   if (reply && reply->kind == Reply::Kind::error && reply->text.starts_with("NOSCRIPT")) {
-    words[0] = "EVAL";
-    words[1] = script.text;
-    reply = m_wire.call(words);
+    reply = ask("EVAL", script.text, keys, arguments).and_then(answer);
   }
   return reply;
 }
@@ -318,99 +315,121 @@ core::Result<core::LockState> RedisStore::status(const core::Key& key) {
 // SCAN, so that the server goes on serving others. Under a prefix everything is a lock, whoever made it; without one
 // only what lk itself keeps helpers for can be told from an application's data. Each question has an op_timeout of its
 // own: how many there are depends on what else the server keeps.
-core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& keys) {
-  const std::string pattern = fmt::format("*{}*", escaped_pattern(m_prefix.empty() ? helper_mark : m_prefix));
-  const auto ask_for_names = [&](std::string_view cursor) {
-    return m_wire.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
-  };
-  std::map<std::string, core::LockState> found;
-  const auto take = [&found](core::Result<std::vector<core::LockState>> some) -> core::Result<void> {
-    if (!some) {
-      return tl::unexpected(std::move(some.error()));
-    }
-    for (core::LockState& state : *some) {
-      if (state.by) {
-        found.insert_or_assign(state.key.text(), std::move(state));
+class RedisStore::Listing {
+public:
+  Listing(RedisStore& store, const core::Glob& keys)
+      : m_store(store),
+        m_wire(store.m_wire),
+        m_keys(keys),
+        m_pattern(fmt::format("*{}*", escaped_pattern(store.m_prefix.empty() ? helper_mark : store.m_prefix))) {}
+
+  core::Result<std::vector<core::LockState>> run() {
+    m_wire.begin();
+    auto went_well = ask_for_names();
+    for (bool more = true; more && went_well;) {
+      went_well = collect();
+      more = m_cursor != "0";
+      // The next names are asked for behind the states, so that the server looks for them while these are read.
+      const bool wants_states = m_batch.size() == most_states || (!more && !m_batch.empty());
+      if (went_well && wants_states) {
+        went_well = m_store.ask("EVALSHA", status_script.sha1, Names(m_store.m_prefix, m_batch).all, {"0"});
+      }
+      if (went_well && more) {
+        went_well = ask_for_names();
+      }
+      if (went_well && wants_states) {
+        went_well = read_states(more);
       }
     }
-    return {};
-  };
-  std::set<std::string> seen;
-  std::vector<core::Key> batch;
-  m_wire.begin();
-  if (auto asked = ask_for_names("0"); !asked) {
-    return tl::unexpected(std::move(asked.error()));
+    if (!went_well) {
+      return tl::unexpected(std::move(went_well.error()));
+    }
+    std::vector<core::LockState> states;
+    states.reserve(m_found.size());
+    for (auto& [key, state] : m_found) {
+      states.push_back(std::move(state));
+    }
+    return states;
   }
-  std::optional<Reply> early;
-  for (bool more = true; more;) {
+
+private:
+  core::Result<void> ask_for_names() { return m_wire.ask({"SCAN", m_cursor, "MATCH", m_pattern, "COUNT", scan_count}); }
+
+  // The names that were asked for: the last batch of them is kept, whole ones before it are looked up at once.
+  core::Result<void> collect() {
     m_wire.begin();
-    const auto reply = understood(early ? core::Result<Reply>(*std::exchange(early, std::nullopt)) : m_wire.answer());
+    const auto names =
+        m_store.understood(m_early ? core::Result<Reply>(*std::exchange(m_early, std::nullopt)) : m_wire.answer());
+    if (!names) {
+      return tl::unexpected(names.error());
+    }
+    if (names->elements.size() != 2) {
+      return m_store.strange_answer();
+    }
+    m_cursor = names->elements[0].text;
+    for (const Reply& name : names->elements[1].elements) {
+      const auto key = m_store.key_in(name.text);
+      if (!key || !m_keys.matches(*key) || !m_seen.insert(*key).second) {
+        continue;
+      }
+      if (m_batch.size() == most_states) {
+        if (auto taken = take(m_store.states(std::exchange(m_batch, {}), false)); !taken) {
+          return taken;
+        }
+      }
+      m_batch.push_back(core::Key::stored(*key));
+    }
+    m_wire.begin();
+    return {};
+  }
+
+  // `names_follow`: they were asked for, too.
+  core::Result<void> read_states(bool names_follow) {
+    const auto reply = m_wire.answer();
     if (!reply) {
       return tl::unexpected(reply.error());
     }
-    if (reply->elements.size() != 2) {
-      return strange_answer();
+    const std::vector<core::Key> batch = std::exchange(m_batch, {});
+    if (reply->kind != Reply::Kind::error) {
+      auto states = to_states(batch, *reply, false);
+      return states ? take(*std::move(states)) : m_store.strange_answer();
     }
-    const std::string& cursor = reply->elements[0].text;
-    more = cursor != "0";
-    for (const Reply& name : reply->elements[1].elements) {
-      const auto key = key_in(name.text);
-      if (!key || !keys.matches(*key) || !seen.insert(*key).second) {
-        continue;
+    // NOSCRIPT, or what states() knows a way around, with nothing else under way.
+    if (names_follow) {
+      auto names = m_wire.answer();
+      if (!names) {
+        return tl::unexpected(std::move(names.error()));
       }
-      if (batch.size() == most_states) {
-        if (auto taken = take(states(std::exchange(batch, {}), false)); !taken) {
-          return tl::unexpected(std::move(taken.error()));
-        }
-      }
-      batch.push_back(core::Key::stored(*key));
+      m_early = *std::move(names);
     }
-    // The next names are asked for behind the states, so that the server looks for them while these are read.
-    const bool wants_states = batch.size() == most_states || (!more && !batch.empty());
-    m_wire.begin();
-    if (wants_states) {
-      if (auto asked = ask(status_script, Names(m_prefix, batch).all, {"0"}); !asked) {
-        return tl::unexpected(std::move(asked.error()));
-      }
-    }
-    if (more) {
-      if (auto asked = ask_for_names(cursor); !asked) {
-        return tl::unexpected(std::move(asked.error()));
-      }
-    }
-    if (wants_states) {
-      auto some = m_wire.answer();
-      if (!some) {
-        return tl::unexpected(std::move(some.error()));
-      }
-      auto known = some->kind == Reply::Kind::error ? std::nullopt : to_states(batch, *some, false);
-      if (!known) {
-        // NOSCRIPT, or what states() knows how to go around, one command at a time.
-        if (more) {
-          auto names = m_wire.answer();
-          if (!names) {
-            return tl::unexpected(std::move(names.error()));
-          }
-          early = *std::move(names);
-        }
-        auto slowly = states(batch, false);
-        if (!slowly) {
-          return slowly;
-        }
-        known = *std::move(slowly);
-      }
-      batch.clear();
-      if (auto taken = take(*std::move(known)); !taken) {
-        return tl::unexpected(std::move(taken.error()));
-      }
-    }
+    return take(m_store.states(batch, false));
   }
-  std::vector<core::LockState> states;
-  states.reserve(found.size());
-  for (auto& [key, state] : found) {
-    states.push_back(std::move(state));
+
+  core::Result<void> take(core::Result<std::vector<core::LockState>> states) {
+    if (!states) {
+      return tl::unexpected(std::move(states.error()));
+    }
+    for (core::LockState& state : *states) {
+      if (state.by) {
+        m_found.insert_or_assign(state.key.text(), std::move(state));
+      }
+    }
+    return {};
   }
-  return states;
+
+  RedisStore& m_store;
+  Wire& m_wire;
+  const core::Glob& m_keys;
+  std::string m_pattern;
+  std::string m_cursor = "0";
+  std::optional<Reply> m_early;
+  std::set<std::string> m_seen;
+  std::vector<core::Key> m_batch;
+  std::map<std::string, core::LockState> m_found;
+};
+
+core::Result<std::vector<core::LockState>> RedisStore::list(const core::Glob& keys) {
+  return Listing(*this, keys).run();
 }
 
 std::optional<std::string> RedisStore::key_in(const std::string& name) const {
