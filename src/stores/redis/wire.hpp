@@ -1,4 +1,4 @@
-// Commands to a Redis server and its replies, each verb within its deadline, on a connection that is made where need be.
+// Commands to a Redis server and its replies, each verb within its deadline, on a connection made where need be.
 #pragma once
 
 #include <cstddef>
