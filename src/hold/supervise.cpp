@@ -25,7 +25,8 @@ namespace {
 
 using core::Millis;
 
-// The store learns who the child is by a renewal of its own. A command that is done sooner saves it.
+// When a renewal of its own tells the store who the child is, or the next in line that there is a new holder. A command
+// that is done sooner saves it.
 constexpr Millis soon{5};
 
 std::int64_t number(core::Instant time) { return time.time_since_epoch().count(); }
@@ -401,7 +402,7 @@ private:
     }
   }
 
-  // After one that may have been dismissed.
+  // Where the last one has been dismissed too early, another one.
   bool has_guardian_again() {
     if (m_guardian && m_guardian->is_dismissed()) {
       replace_guardian();

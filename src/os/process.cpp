@@ -105,7 +105,7 @@ std::optional<RunningProcess> RunningProcess::find(const core::ProcessId& proces
   if (!pidfd || process_of(process.pid) != process) {
     return std::nullopt;
   }
-  RunningProcess found(process, std::move(pidfd));
+  RunningProcess found(std::move(pidfd));
   return found.runs() ? std::optional(std::move(found)) : std::nullopt;
 }
 

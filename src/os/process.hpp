@@ -28,13 +28,11 @@ class RunningProcess {
 public:
   // Nullopt where it is gone, or cannot be told from another one.
   static std::optional<RunningProcess> find(const core::ProcessId& process);
-  const core::ProcessId& id() const noexcept { return m_id; }
   bool runs() const noexcept;
 
 private:
-  RunningProcess(const core::ProcessId& id, Fd pidfd) : m_id(id), m_pidfd(std::move(pidfd)) {}
+  explicit RunningProcess(Fd pidfd) : m_pidfd(std::move(pidfd)) {}
 
-  core::ProcessId m_id;
   Fd m_pidfd;
 };
 

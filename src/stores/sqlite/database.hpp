@@ -45,7 +45,7 @@ public:
     std::int64_t log_written = 0;  // by the kernel's clock, ns
     bool operator==(const Files&) const = default;
   };
-  // As it was a moment ago: nobody has written since; but for a second write within one tick of the kernel's clock.
+  // Where it equals an earlier one nobody has written in between, but perhaps within one tick of the kernel's clock.
   Files files_now() const noexcept;
 
   // Whether the path leads to another file than the one that is open, was cut short, or the log or its index beside it

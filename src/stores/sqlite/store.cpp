@@ -116,6 +116,7 @@ private:
     bool durable;
   };
   std::optional<Successor> m_successor;
+  bool m_releases = false;  // an exec's grant is given back by this process
 };
 
 // --- acquire --------------------------------------------------------------------------------------------------------
@@ -194,6 +195,7 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, const std
               m_successor = Successor{key, *next, ask.durable};
             }
           }
+          m_releases = !ask.durable;
           return core::Granted{m_holders.grant(ask, now), false};
         }
 
@@ -399,7 +401,9 @@ void SqliteStore::tidy() noexcept {
     ring_successor();
   }
   m_database.checkpoint(log_worth_copying);
-  get_ready(Verb::release);
+  if (m_releases) {
+    get_ready(Verb::release);
+  }
 }
 
 void SqliteStore::get_ready(Verb next) noexcept {
