@@ -227,6 +227,21 @@ TEST_CASE("who becomes the head by a command's grant is rung once all of its kee
   CHECK(second.rings_within(std::chrono::seconds(2)));
 }
 
+TEST_CASE("a head that nobody rings sees at its next look that the lock was given back") {
+  Scene at(sqlite());
+  Family family;
+  auto holder = at.asker("holder");
+  auto head = at.asker("head");
+  holder.ask.keepers = family.keepers();
+  holder.gets();
+  // Once to join, once to look into the file, once to look whether anything was written.
+  for (int look = 0; look < 3; ++look) {
+    CHECK(head.waits().ahead == 0);
+  }
+  holder.releases();
+  head.gets();
+}
+
 TEST_CASE("force finds a lock of dead keepers free") {
   Scene at(sqlite());
   Family family;
