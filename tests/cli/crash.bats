@@ -52,7 +52,7 @@ counts() {
     run ! grep -vE ' (0|-9)$' ends
     killed=$(grep -c ' -9$' ends)
     echo "$killed killed"
-    [ "$killed" -gt 50 ]
+    [ "$killed" -gt 200 ]
     counts >counted
     for ((key = 0; key < keys; ++key)); do
       count=$(awk -v key=$key '$1 == key { print $2 }' counted)

@@ -12,7 +12,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--processes", type=int, required=True)
 parser.add_argument("--keys", type=int, default=1)
 parser.add_argument("--at-a-time", type=int, default=0, help="0: all, let go at the same moment")
-parser.add_argument("--kill", type=int, default=0, help="about how many of them, at random moments, get SIGKILL")
+parser.add_argument("--kill", type=int, default=0, help="about how many of them, at random moments, die of SIGKILL")
 parser.add_argument("--ends", type=argparse.FileType("w"), required=True)
 parser.add_argument("words", nargs=argparse.REMAINDER)
 options = parser.parse_args()
@@ -37,6 +37,14 @@ def start(number, waits):
     running[pid] = key
 
 
+def kill_one():
+    # A process that has ended and was not reaped yet would take the signal and end as it did; however quick they are,
+    # those who get it shall be alive.
+    alive = [pid for pid in running if not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)]
+    if alive:
+        os.kill(random.choice(alive), signal.SIGKILL)
+
+
 def reap():
     pid, status = os.wait()
     print(running.pop(pid), os.waitstatus_to_exitcode(status), file=options.ends)
@@ -49,8 +57,7 @@ while started < options.processes or running:
         start(started, options.at_a_time == 0)
         started += 1
         if random.random() < options.kill / options.processes:
-            # A pid of ours that has not been reaped: it cannot have become another process.
-            os.kill(random.choice(list(running)), signal.SIGKILL)
+            kill_one()
     if opener >= 0:
         os.close(opener)
         opener = -1
