@@ -36,6 +36,16 @@ using core::Millis;
 
 os::Fd open_pidfd(pid_t pid) { return os::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+// A command that is done by then saves what can wait: to find out where the command line lies, to change descriptors
+// and folder, and to take all that down at the guardian's death is 3 % of such an exec's processor time.
+constexpr Millis settles_after{5};
+
+// Unless lk dies before.
+void sleep_at_first(const os::Fd& lk) {
+  pollfd watched{lk.get(), POLLIN, 0};
+  ::poll(&watched, 1, static_cast<int>(settles_after.count()));
+}
+
 // Of everything lk had open the guardian keeps two descriptors; 0, 1 and 2 are /dev/null.
 void keep_only(os::Fd& first, os::Fd& second) {
   first.reset(::fcntl(first.get(), F_DUPFD_CLOEXEC, 3));
@@ -270,15 +280,17 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
   ::sigprocmask(SIG_SETMASK, &every, &before);
   m_pid = ::fork();
   if (m_pid == 0) {
-    // In a session of its own no terminal, no group kill and no shell's job control touches it; in / it keeps no disk
-    // busy.
+    // In a session of its own no terminal, no group kill and no shell's job control touches it.
     ::setsid();
     // Woken to die at the end of a short command, it does not take the processor from lk (95 us of kill(2) without).
     const sched_param none{};
     ::sched_setscheduler(0, SCHED_BATCH, &none);
-    // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
-    os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
+    // Neither `pkill lk` nor, once it has settled, `pkill -f` with words of the command hits it together with lk.
+    os::set_name("lock-guardian");
+    sleep_at_first(lk);
+    os::set_command_line(fmt::format("lock-guardian {}", lk_pid));
     keep_only(lk, channel);
+    // In / it keeps no disk busy.
     if (::chdir("/") == 0) {
       try {
         Life(*page, clock, m_looks_at, open_store, claim, std::move(lk), std::move(channel)).live();

@@ -12,8 +12,9 @@
 
 namespace os {
 
-void set_title(const char* name, std::string_view command_line) noexcept {
-  ::prctl(PR_SET_NAME, name);
+void set_name(const char* name) noexcept { ::prctl(PR_SET_NAME, name); }
+
+void set_command_line(std::string_view command_line) noexcept {
   // proc(5), stat: fields 48 and 49, arg_start and arg_end; the command in parentheses is field 2.
   char buffer[1024];
   const std::string_view stat = read_small_file("/proc/self/stat", buffer);

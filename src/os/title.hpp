@@ -5,8 +5,11 @@
 
 namespace os {
 
-// Replaces name and command line, cut to the room that the old command line had. For a process that is not to be hit by
-// what is aimed at its parent (pkill -f).
-void set_title(const char* name, std::string_view command_line) noexcept;
+// For a process that is not to be hit by what is aimed at its parent.
+
+// The name, of at most 15 bytes, by which `pkill NAME` finds it.
+void set_name(const char* name) noexcept;
+// The command line, which `pkill -f` looks through; cut to the room that the old one had.
+void set_command_line(std::string_view command_line) noexcept;
 
 }  // namespace os

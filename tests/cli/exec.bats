@@ -467,6 +467,16 @@ PY
   done
 }
 
+@test "an lk that is killed in the first milliseconds of its command: the command is ended, and its lock freed, likewise" {
+  for store in $stores; do
+    fresh_store "$store"
+    start_exec --key k --ttl 600 -- sh -c 'echo $$ >child; kill -9 $PPID; '"$for_long"
+    ends_with 137 "$lk_pid"
+    wait_until 10 lk acquire --key k --ttl 60 -q
+    wait_until 10 is_gone "$(cat child)"
+  done
+}
+
 @test "lk and its guardian killed together: the command gets TERM; SQLite frees the lock once it is gone, Redis after the ttl" {
   for store in $stores; do
     fresh_store "$store"

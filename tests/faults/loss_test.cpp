@@ -371,7 +371,8 @@ TEST_CASE("a waiter that is killed leaves neither a place in the line nor a bell
   CHECK(wait_until([&] { return std::filesystem::is_empty(place.path("locks.db-bells")); }));
 }
 
-TEST_CASE("the guardian holds none of the command's descriptors and lives in its own session in /") {
+TEST_CASE(
+    "the guardian holds none of the command's descriptors and lives in its own session in /, soon after its birth") {
   const Place place;
   Run run(place.shell("exec 9>nine; exec $LK exec --key k -- sh -c 'echo $$ >pid; sleep 60'"));
   pid_in(place, "pid");
@@ -379,7 +380,7 @@ TEST_CASE("the guardian holds none of the command's descriptors and lives in its
   REQUIRE(guardian != 0);
   REQUIRE(wait_until([&] { return ::getsid(guardian) == guardian; }));
   const std::string proc = "/proc/" + std::to_string(guardian);
-  CHECK(std::filesystem::read_symlink(proc + "/cwd") == "/");
+  CHECK(wait_until([&] { return std::filesystem::read_symlink(proc + "/cwd") == "/"; }));
   // Not to be hit by a pkill -f that means lk or the command.
   CHECK(support::content_of(proc + "/cmdline").find("exec") == std::string::npos);
   CHECK(support::content_of(proc + "/cmdline").substr(0, 14) == "lock-guardian ");
