@@ -40,12 +40,14 @@ core::BootTime::duration time_namespace_offset() {
 
 }  // namespace
 
-core::Instant RealClock::now() const {
+core::Instant RealClock::now() const { return read<core::Instant>(CLOCK_BOOTTIME); }
+
+core::Instant RealClock::machine_now() const {
   if (!m_offset_known) {
     m_offset = time_namespace_offset();
     m_offset_known = true;
   }
-  return read<core::Instant>(CLOCK_BOOTTIME) - m_offset;
+  return now() - m_offset;
 }
 
 core::WallTime RealClock::wall() const { return read<core::WallTime>(CLOCK_REALTIME); }

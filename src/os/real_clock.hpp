@@ -10,6 +10,7 @@ namespace os {
 class RealClock : public core::Clock {
 public:
   core::Instant now() const override;
+  core::Instant machine_now() const override;
   core::WallTime wall() const override;
   const std::string& boot_id() const override;
 

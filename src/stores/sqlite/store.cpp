@@ -129,7 +129,7 @@ core::Result<core::Answer> SqliteStore::acquire(const core::Ask& ask) {
   // whole step below would have answered, so it is no use after a ring. Half the patience is left for the next ask to
   // come late.
   const bool rung = std::exchange(*m_rung, false);
-  if (m_place && !rung && m_place->lapses - m_clock.now() >= ask.patience / 2) {
+  if (m_place && !rung && m_place->lapses - m_clock.machine_now() >= ask.patience / 2) {
     if (auto answer = still_queued(ask)) {
       m_place->ahead = answer->ahead;
       return std::move(*answer);
@@ -233,7 +233,7 @@ core::Result<core::Answer> SqliteStore::ask_once(const core::Ask& ask, const std
 }
 
 std::optional<core::Queued> SqliteStore::unchanged(const core::Ask& ask) {
-  const Now now{m_clock.now(), m_clock.wall(), {}, 0, {}, false};
+  const Now now{m_clock.machine_now(), m_clock.wall(), {}, 0, {}, false};
   if (!m_view || now.boot - m_view->seen >= second_asks_again || has_ended(m_view->holder, now) || !m_view->keeper ||
       !m_view->keeper->runs() || m_database.files_now() != m_view->files) {
     m_view.reset();

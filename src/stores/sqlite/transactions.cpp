@@ -14,7 +14,7 @@ constexpr Micros same_boot{2'000'000};
 }  // namespace
 
 Now Transactions::look() {
-  Now now{m_clock.now(), m_clock.wall(), {}, 0, {}, false};
+  Now now{m_clock.machine_now(), m_clock.wall(), {}, 0, {}, false};
   SQLite::Statement& row = m_database.statement("SELECT fence, boot, booted, swept, grants FROM store");
   row.executeStep();
   now.fence.value = row.getColumn(0).getInt64();
