@@ -75,17 +75,23 @@ def versions(found):
     return shown
 
 
+def locale():
+    """What the caller set: all but lk read the files of a locale that is not C at each start."""
+    return next(filter(None, map(os.environ.get, ("LC_ALL", "LANG"))), "C")
+
+
 def describe(folder, found, quick):
     kind, source = file_system(folder)
     return {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "cpu": _cpu_model(), "cores": os.cpu_count(),
         "memory_gib": _memory_gib(), "system": _system(), "kernel": platform.release(), "file_system": kind,
-        "device": source, "load1": round(os.getloadavg()[0], 2), "quick": quick, "versions": versions(found),
+        "device": source, "locale": locale(), "load1": round(os.getloadavg()[0], 2), "quick": quick, "versions": versions(found),
     }
 
 
 def in_words(machine):
     shown = ", ".join(f"{name} {version or '?'}" for name, version in machine["versions"].items())
     return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {machine['system']}, kernel "
-            f"{machine['kernel']}; {machine['file_system']} on {machine['device']}; load {machine['load1']:.2f}\n"
+            f"{machine['kernel']}; {machine['file_system']} on {machine['device']}; locale "
+            f"{machine['locale']}; load {machine['load1']:.2f}\n"
             f"{shown}")

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import time
 
+import machine
 import processes
 import records
 import servers
@@ -54,9 +55,9 @@ class Session:
         self.servers = {}
         self.broken = {}  # servers that do not start, and why
         self.numbers = 0
-        # Nothing of the caller's own settings: no LK_STORE, no configuration, no ~/.parallel.
-        self.environment = {"PATH": os.environ["PATH"], "HOME": self.work, "LANG": "C", "ETCDCTL_API": "3",
-                            "BENCH_LOG": self.log}
+        # Nothing of the caller's own settings but the locale: no LK_STORE, no configuration, no ~/.parallel.
+        self.environment = {"PATH": os.environ["PATH"], "HOME": self.work, "LANG": machine.locale(),
+                            "ETCDCTL_API": "3", "BENCH_LOG": self.log}
 
     def build_stamp(self):
         compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
