@@ -4,8 +4,10 @@
 
 #include "cli/run.hpp"
 #include "os/fd.hpp"
+#include "os/title.hpp"
 
 int main(int argc, char** argv) {
+  os::know_command_line(argc, argv);
   // What a short command frees it needs again at once: to give pages back and fetch new ones costs 60 us.
   ::mallopt(M_TOP_PAD, 512 * 1024);
   ::mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);

@@ -36,14 +36,14 @@ using core::Millis;
 
 os::Fd open_pidfd(pid_t pid) { return os::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// A command that is done by then saves what can wait: to find out where the command line lies, to change descriptors
-// and folder, and to take all that down at the guardian's death is 3 % of such an exec's processor time.
-constexpr Millis settles_after{5};
-
-// Unless lk dies before.
-void sleep_at_first(const os::Fd& lk) {
-  pollfd watched{lk.get(), POLLIN, 0};
-  ::poll(&watched, 1, static_cast<int>(settles_after.count()));
+// What the guardian holds of lk's until it is needed, lk holds as well. To let go of it at its birth, and to take that
+// down at its death, would be 3 % of a short command's processor time.
+void sleep_until_needed(const os::Fd& lk, core::BootTime::duration longest) {
+  os::BootTimer timer;
+  timer.set(longest);
+  std::array<pollfd, 2> watched{{{lk.get(), POLLIN, 0}, {timer.fd(), POLLIN, 0}}};
+  while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
+  }
 }
 
 // Of everything lk had open the guardian keeps two descriptors; 0, 1 and 2 are /dev/null.
@@ -285,18 +285,17 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
     // Woken to die at the end of a short command, it does not take the processor from lk (95 us of kill(2) without).
     const sched_param none{};
     ::sched_setscheduler(0, SCHED_BATCH, &none);
-    // Neither `pkill lk` nor, once it has settled, `pkill -f` with words of the command hits it together with lk.
-    os::set_name("lock-guardian");
-    sleep_at_first(lk);
-    os::set_command_line(fmt::format("lock-guardian {}", lk_pid));
-    keep_only(lk, channel);
-    // In / it keeps no disk busy.
-    if (::chdir("/") == 0) {
-      try {
+    // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
+    os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
+    try {
+      sleep_until_needed(lk, m_looks_at - clock.now());
+      keep_only(lk, channel);
+      // In / it keeps no disk busy.
+      if (::chdir("/") == 0) {
         Life(*page, clock, m_looks_at, open_store, claim, std::move(lk), std::move(channel)).live();
-      } catch (...) {
-        ::_exit(1);
       }
+    } catch (...) {
+      ::_exit(1);
     }
     ::_exit(0);
   }

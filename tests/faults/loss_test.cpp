@@ -372,9 +372,9 @@ TEST_CASE("a waiter that is killed leaves neither a place in the line nor a bell
 }
 
 TEST_CASE(
-    "the guardian holds none of the command's descriptors and lives in its own session in /, soon after its birth") {
+    "the guardian holds none of the command's descriptors and lives in its own session in / before any deadline") {
   const Place place;
-  Run run(place.shell("exec 9>nine; exec $LK exec --key k -- sh -c 'echo $$ >pid; sleep 60'"));
+  Run run(place.shell("exec 9>nine; exec $LK exec --key k --ttl 1 -- sh -c 'echo $$ >pid; sleep 60'"));
   pid_in(place, "pid");
   const pid_t guardian = support::guardian_of(run.pid());
   REQUIRE(guardian != 0);
