@@ -247,7 +247,8 @@ std::optional<core::Queued> SqliteStore::still_queued(const core::Ask& ask) {
   if (auto same = unchanged(ask)) {
     return same;
   }
-  const Database::Files files = m_database.files_now();
+  // Before the look into the file, or what is written in between would go unseen.
+  const auto files = m_place->ahead == 0 ? std::optional(m_database.files_now()) : std::nullopt;
   auto answer = m_transactions.read<std::optional<core::Queued>>(
       std::nullopt, [&](const Now& now) -> std::optional<core::Queued> {
         if (now.rebooted) {
@@ -267,8 +268,8 @@ std::optional<core::Queued> SqliteStore::still_queued(const core::Ask& ask) {
           return std::nullopt;
         }
         const Millis again = asks_again_in(ahead, millis_up(current->expires - now.boot), ask);
-        if (ahead == 0) {
-          m_view = View{files, *current, m_processes.find_running(current->keepers), now.boot};
+        if (ahead == 0 && files) {
+          m_view = View{*files, *current, m_processes.find_running(current->keepers), now.boot};
         }
         return core::Queued{ahead, again, shown(*std::move(current), now)};
       });
