@@ -39,7 +39,9 @@ std::optional<std::string> content_of(const std::string& path, struct stat& foun
     if (errno == ENOENT || errno == ENOTDIR) {
       return std::nullopt;
     }
-    throw configuration_error(fmt::format("cannot read {}: {}", core::escaped(path), std::strerror(errno)));
+    const int error = errno;
+    throw Ending(os::is_shortage(error) ? ExitCode::system : ExitCode::configuration,
+                 fmt::format("cannot read {}: {}", core::escaped(path), std::strerror(error)));
   }
   ::fstat(file.get(), &found);
   std::string content;

@@ -32,6 +32,8 @@ constexpr ExitCode exit_code(core::Trouble trouble) noexcept {
       return ExitCode::refused;
     case core::Trouble::misconfigured:
       return ExitCode::configuration;
+    case core::Trouble::exhausted:
+      return ExitCode::system;
     case core::Trouble::unreachable:
     case core::Trouble::timed_out:
     case core::Trouble::interrupted:

@@ -156,6 +156,7 @@ enum class Trouble {
   misconfigured,  // the address or the place is wrong, and waiting will not mend it
   corrupt,        // not a store of lk's, damaged, or of a newer lk
   full,           // no room for the write
+  exhausted,      // the system has no descriptor or memory left for us
 };
 
 struct StoreError {
@@ -165,7 +166,7 @@ struct StoreError {
   // Whether the same call may succeed a moment later.
   bool transient() const {
     return what == Trouble::unreachable || what == Trouble::timed_out || what == Trouble::interrupted ||
-           what == Trouble::full;
+           what == Trouble::full || what == Trouble::exhausted;
   }
 };
 

@@ -269,7 +269,7 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
   const pid_t lk_pid = ::getpid();
   os::Fd lk = open_pidfd(lk_pid);
   if (!lk || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    fail("guardian");
+    fail("cannot start a guardian");
   }
   m_channel.reset(pair[0]);
   os::Fd channel(pair[1]);
@@ -304,7 +304,7 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
   if (m_pid < 0) {
     m_pid = 0;
     errno = error;
-    fail("fork");
+    fail("cannot start a guardian");
   }
 }
 

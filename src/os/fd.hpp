@@ -1,4 +1,5 @@
-// A descriptor that closes itself. Every descriptor lk opens is close-on-exec.
+// A descriptor that closes itself, and what to say where there is none left. Every descriptor lk opens is
+// close-on-exec.
 #pragma once
 
 #include <unistd.h>
@@ -34,6 +35,9 @@ public:
 private:
   int m_fd = -1;
 };
+
+// Whether an errno says that this process or the system has no descriptor or memory left.
+bool is_shortage(int error) noexcept;
 
 // At start: descriptors 0, 1, 2 that the caller left closed are taken by /dev/null, opened the wrong way round (a write
 // to a closed stdout still fails) and close-on-exec (the child finds them closed as the caller meant).

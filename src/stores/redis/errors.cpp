@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "os/fd.hpp"
 
 namespace stores::redis {
 
@@ -231,13 +232,14 @@ StoreError cannot_connect(int error, const Address& address) {
     case EPROTOTYPE:
       return {Trouble::misconfigured, fmt::format("the socket at {} is none that Redis listens at", server)};
     default:
-      return {Trouble::unreachable, fmt::format("cannot connect to {}: {}", server, std::strerror(error))};
+      return {os::is_shortage(error) ? Trouble::exhausted : Trouble::unreachable,
+              fmt::format("cannot connect to {}: {}", server, std::strerror(error))};
   }
 }
 
 StoreError cannot_find(int error, const Address& address) {
   const char* const why = error != 0 ? std::strerror(error) : "the name is not known, or no name server answers";
-  return {Trouble::unreachable,
+  return {os::is_shortage(error) ? Trouble::exhausted : Trouble::unreachable,
           fmt::format(
               "cannot find the address of the host {} for {}: {}", core::escaped(address.host), address.server(), why)};
 }

@@ -296,6 +296,16 @@ int Database::on_busy(void* self, int tries) {
   return database.m_interrupted ? 0 : 1;
 }
 
+// The errno of a file that could not be opened for want of a descriptor; 0: that was not it. SQLite knows it of the log
+// and its index; where the database itself did not open there is nobody left to ask.
+int Database::why_no_descriptor() const noexcept {
+  if (m_connection) {
+    const int error = ::sqlite3_system_errno(m_connection->getHandle());
+    return os::is_shortage(error) ? error : 0;
+  }
+  return os::Fd(::open("/", O_PATH | O_CLOEXEC)) ? 0 : errno;
+}
+
 core::StoreError Database::translate(const SQLite::Exception& error) const {
   const std::string file = core::escaped(m_path);
   switch (error.getErrorCode()) {
@@ -314,12 +324,17 @@ core::StoreError Database::translate(const SQLite::Exception& error) const {
     case SQLITE_NOTADB:
       return {Trouble::corrupt,
               fmt::format("{} is not a database; nothing was changed, name another file with --store", file)};
+    case SQLITE_NOMEM:
+      return {Trouble::exhausted, fmt::format("cannot use {}: {}", file, std::strerror(ENOMEM))};
     case SQLITE_FULL:
       return {Trouble::full, fmt::format("no room to write {}", file)};
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_AUTH: {
+      if (const int shortage = why_no_descriptor(); shortage != 0) {
+        return {Trouble::exhausted, fmt::format("cannot open {}: {}", file, std::strerror(shortage))};
+      }
       StoreError told = explain_no_access(m_path);
       if (told.what == Trouble::unreachable) {
         told.detail += fmt::format(" ({})", error.what());

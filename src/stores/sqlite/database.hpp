@@ -69,6 +69,7 @@ private:
   core::Result<void> create();
   core::Result<void> check_schema(int version);
   int pragma(const char* text);
+  int why_no_descriptor() const noexcept;
   bool is_empty();
   core::Millis op_timeout() const { return m_limits != nullptr ? m_limits->op_timeout : core::Limits{}.op_timeout; }
 
