@@ -252,6 +252,18 @@ TEST_CASE("redis: a server that has forgotten the scripts is sent them again") {
   CHECK(monitor.commands() == std::vector<std::string>{"EVALSHA"});
 }
 
+TEST_CASE("redis: the release of an exec's grant is one request, also on a server that is new") {
+  Redis redis;
+  auto a = redis.asker("a");
+  a.ask.durable = false;
+  redis.stranger({"SCRIPT", "FLUSH"});
+  Monitor monitor(redis.server);
+  a.gets();
+  CHECK(monitor.commands() == std::vector<std::string>{"EVALSHA", "EVAL", "SCRIPT", "SCRIPT"});
+  a.releases();
+  CHECK(monitor.commands() == std::vector<std::string>{"EVALSHA"});
+}
+
 // --- what it leaves behind ------------------------------------------------------------------------------------------
 
 TEST_CASE("redis: nothing that lk writes is without an end, whatever happened") {

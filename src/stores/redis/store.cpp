@@ -71,6 +71,7 @@ private:
   // The first half of it, with EVALSHA or EVAL.
   core::Result<void> ask(std::string_view command, std::string_view script, std::span<const std::string_view> keys,
                          Words arguments);
+  void make_release_known();
   core::Result<Reply> run(const Script& script, const LockKeys& keys, Words arguments);
   core::Result<Reply> understood(core::Result<Reply> reply) const;
   // Of a script: where a type was wrong, it was that of a helper of this lock.
@@ -97,8 +98,9 @@ private:
   const core::Limits* m_limits;
   std::string m_prefix;
   Wire m_wire;
-  bool m_next_waits = false;   // behind an exec's grant, and has not been told of it
-  std::weak_ptr<Bell> m_bell;  // of the one claim that this process waits with
+  bool m_server_is_new = false;  // it did not know a script
+  bool m_next_waits = false;     // behind an exec's grant, and has not been told of it
+  std::weak_ptr<Bell> m_bell;    // of the one claim that this process waits with
 };
 
 core::Result<LockKeys> RedisStore::keys_of(const core::Key& key) const {
@@ -129,6 +131,7 @@ core::Result<Reply> RedisStore::eval(const Script& script, std::span<const std::
   const auto answer = [this] { return m_wire.answer(); };
   auto reply = ask("EVALSHA", script.sha1, keys, arguments).and_then(answer);
   if (reply && reply->kind == Reply::Kind::error && reply->text.starts_with("NOSCRIPT")) {
+    m_server_is_new = true;
     reply = ask("EVAL", script.text, keys, arguments).and_then(answer);
   }
   return reply;
@@ -200,6 +203,9 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
   const std::string& kind = at(fields, 0);
   if (kind == "granted") {
     m_next_waits = at(fields, 3) == "1";
+    if (m_server_is_new && !ask.durable) {
+      make_release_known();
+    }
     return core::Granted{core::Fence{to_number(at(fields, 1))}, at(fields, 2) == "1"};
   }
   auto by = to_occupant(fields, 2);
@@ -227,6 +233,16 @@ core::Result<core::Answer> RedisStore::acquire(const core::Ask& ask) {
     return core::Queued{ahead, ask.patience > Millis(0) ? std::min(again, ask.patience / 2) : again, std::move(*by)};
   }
   return core::Busy{left.value_or(first_two_ask_again), std::move(*by), kind == "full"};
+}
+
+// An exec's guardian is dismissed once the request to release has left. Were that answered by NOSCRIPT, nobody would
+// send it again if lk died in that moment. Who may not load scripts is left with that.
+void RedisStore::make_release_known() {
+  for (const Script* const script : {&release_script, &leave_script}) {
+    if (!m_wire.call({"SCRIPT", "LOAD", script->text})) {
+      return;
+    }
+  }
 }
 
 core::Result<core::Renewal> RedisStore::renew(const core::Claim& claim, Millis ttl,
