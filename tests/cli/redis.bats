@@ -385,7 +385,7 @@ use_redis() {
   keys='~lk:* ~{*lk:*#lk:*'
   channels='&*#lk:*'
   # Connections: select is for a db other than 0. The scripts. What they use.
-  commands='select scan subscribe eval evalsha time type get set del pttl pexpire dump hget hmget hset hdel zadd zrange zrem publish pubsub|numsub'
+  commands='select scan subscribe eval evalsha time type get set del pttl pexpire dump hget hmget hset hdel zadd zrange zrem publish pubsub|numsub script|load'
   # They are those of the manual.
   manual=$(sed -n '/^ACL SETUSER/,/^\.EE/{/^\.EE/!p}' "$BATS_TEST_DIRNAME/../../man/lk-stores.7" | tr -s ' \n' ' ')
   [ "$manual" = "ACL SETUSER locks on >PASSWORD resetchannels $keys $channels +${commands// / +} " ]
@@ -442,8 +442,9 @@ use_redis() {
     grep -q NOPERM answer
   done
   for command in $commands; do
-    # Without these two the work is done, if less well: whoever waits is not woken, and looks for itself after a second.
-    [[ $command != publish && $command != 'pubsub|numsub' ]] || continue
+    # Without these three the work is done, if less well: whoever waits is not woken, and looks for itself after a second;
+    # a new server knows the script of the release only when it is needed.
+    [[ ! $command =~ ^(publish|pubsub\|numsub|script\|load)$ ]] || continue
     user "$command"
     if everything >out 2>err; then
       echo "it works without $command"
