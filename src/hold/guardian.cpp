@@ -38,10 +38,10 @@ os::Fd open_pidfd(pid_t pid) { return os::Fd(static_cast<int>(::syscall(SYS_pidf
 
 // What the guardian holds of lk's until it is needed, lk holds as well. To let go of it at its birth, and to take that
 // down at its death, would be 3 % of a short command's processor time.
-void sleep_until_needed(const os::Fd& lk, core::BootTime::duration longest) {
+void sleep_until_needed(const os::Fd& lk, const os::Fd& channel, core::BootTime::duration longest) {
   os::BootTimer timer;
   timer.set(longest);
-  std::array<pollfd, 2> watched{{{lk.get(), POLLIN, 0}, {timer.fd(), POLLIN, 0}}};
+  std::array<pollfd, 3> watched{{{lk.get(), POLLIN, 0}, {timer.fd(), POLLIN, 0}, {channel.get(), POLLRDHUP, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
   }
 }
@@ -131,6 +131,12 @@ public:
 private:
   core::Instant deadline() const { return core::Instant(core::BootTime::duration(m_page.deadline.load())); }
 
+  // Of the command, if lk does not do it.
+  core::Instant kill_at() const {
+    const std::int64_t after_term = m_page.kill_at;
+    return after_term != 0 ? std::min(core::Instant(core::BootTime::duration(after_term)), deadline()) : deadline();
+  }
+
   // The child; or, where lk had begun to stop all of them, what outlives it.
   bool is_left_to_stop() const {
     return m_family && !m_page.family_ended && (!m_page.child_ended || m_page.terminated);
@@ -156,22 +162,26 @@ private:
   // ours. It sleeps through a short command: each time it is woken costs lk 50 us.
   void watch_lk() {
     m_timer.set(m_looks_at - m_clock.now());
+    bool knows_kill = false;
     while (true) {
-      std::array<pollfd, 3> watched{{{m_lk.get(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}, {m_channel.get(), POLLIN, 0}}};
       const bool waits_for_a_deadline = m_page.deadline == 0 && m_clock.now() >= m_looks_at;
-      if (::poll(watched.data(), waits_for_a_deadline ? 3 : 2, -1) < 0 && errno != EINTR) {
+      const auto awaited = static_cast<short>(waits_for_a_deadline ? POLLIN : POLLRDHUP);
+      std::array<pollfd, 3> watched{
+          {{m_lk.get(), POLLIN, 0}, {m_timer.fd(), POLLIN, 0}, {knows_kill ? -1 : m_channel.get(), awaited, 0}}};
+      if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
         return;
       }
       if (watched[0].revents != 0) {
         return;
       }
+      knows_kill = knows_kill || (watched[2].revents & POLLRDHUP) != 0;
       if (m_page.deadline == 0 || !m_page.kills_at_deadline) {
         if (m_clock.now() >= m_looks_at) {
           m_timer.stop();
         }
         continue;
       }
-      const core::BootTime::duration left = deadline() - m_clock.now();
+      const core::BootTime::duration left = kill_at() - m_clock.now();
       if (left > core::BootTime::duration(0)) {
         m_timer.set(left);
         continue;
@@ -186,7 +196,7 @@ private:
   }
 
   void stop_family() {
-    const core::Instant kill_at = std::min(m_clock.now() + Millis(m_page.kill_after), deadline());
+    const core::Instant last_moment = std::min(m_clock.now() + Millis(m_page.kill_after), kill_at());
     const Millis ttl(m_page.ttl.load());
     core::Instant renew_at = deadline() - ttl / 2;
     if (!m_page.terminated) {
@@ -203,13 +213,14 @@ private:
         }
         renew_at = now + core::renew_interval(ttl);
       }
-      if (now >= kill_at) {
+      if (now >= last_moment) {
         m_family->stop(SIGKILL);
       }
       // The child's end is told by its pidfd; what is left of its group is looked for.
       pollfd child{m_family->child_runs() ? m_family->pidfd() : -1, POLLIN, 0};
-      m_timer.set(now < kill_at ? std::min<core::BootTime::duration>(kill_at - now, Millis(child.fd < 0 ? 10 : 1000))
-                                : Millis(20));
+      m_timer.set(now < last_moment
+                      ? std::min<core::BootTime::duration>(last_moment - now, Millis(child.fd < 0 ? 10 : 1000))
+                      : Millis(20));
       std::array<pollfd, 2> watched{{child, {m_timer.fd(), POLLIN, 0}}};
       ::poll(watched.data(), watched.size(), -1);
     }
@@ -288,7 +299,7 @@ Guardian::Guardian(const SharedPage& page, const core::Clock& clock, const OpenS
     // Neither `pkill lk` nor `pkill -f` with words of the command hits it together with lk.
     os::set_title("lock-guardian", fmt::format("lock-guardian {}", lk_pid));
     try {
-      sleep_until_needed(lk, m_looks_at - clock.now());
+      sleep_until_needed(lk, channel, m_looks_at - clock.now());
       keep_only(lk, channel);
       // In / it keeps no disk busy.
       if (::chdir("/") == 0) {
@@ -332,6 +343,9 @@ void Guardian::watch_deadline() noexcept {
   const char byte = 0;
   ::send(m_channel.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
+
+// The end of what lk says: it wakes the guardian, and what was said before can still be read.
+void Guardian::watch_kill() noexcept { ::shutdown(m_channel.get(), SHUT_WR); }
 
 void Guardian::watch_child(int pidfd) noexcept { send_fd(m_channel.get(), pidfd); }
 

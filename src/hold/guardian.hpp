@@ -19,6 +19,7 @@ namespace hold {
 // What lk and its guardian share. Written by lk alone.
 struct Page {
   std::atomic<std::int64_t> deadline{0};        // boot clock, µs; 0: none yet
+  std::atomic<std::int64_t> kill_at{0};         // the same, of the KILL after a loss's TERM; 0: no TERM is out
   std::atomic<std::int64_t> min_hold_until{0};  // boot clock, µs; 0: none
   std::atomic<std::int64_t> kill_after{0};      // ms
   std::atomic<std::int64_t> ttl{0};             // ms; set before a guardian is made
@@ -65,6 +66,8 @@ public:
   void watch_deadline() noexcept;
   // Once the child is born: `pidfd` reaches the guardian also if lk dies right after this.
   void watch_child(int pidfd) noexcept;
+  // Once the page has a time to kill, before the TERM is out: what follows must come in time even if lk is stopped then.
+  void watch_kill() noexcept;
   // Nothing is left for it to do: it dies while we go on.
   void dismiss() noexcept;
   bool is_dismissed() const noexcept { return m_dismissed; }

@@ -81,6 +81,10 @@ public:
   core::Instant deadline() const { return m_lease.deadline(); }
   // Until when the store keeps others out if no further renewal is confirmed.
   core::Instant end() const { return m_lease.end(); }
+  // When the KILL comes after a TERM that is out.
+  std::optional<core::Instant> kill_at() const {
+    return m_state == State::stopping ? std::optional(m_kill_at) : std::nullopt;
+  }
   std::optional<Loss> lost() const { return m_lost; }
   bool killed() const { return m_state == State::killed; }
 

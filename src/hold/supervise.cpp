@@ -275,6 +275,12 @@ private:
                      [this](const Renew&) { renew(); },
                      [this](const Forward& action) { forward(action.number); },
                      [this](const Terminate&) {
+                       if (const auto kill_at = m_machine.kill_at()) {
+                         m_page->kill_at = number(*kill_at);
+                         if (m_guardian) {
+                           m_guardian->watch_kill();
+                         }
+                       }
                        m_page->terminated = true;
                        stop(SIGTERM);
                        stop(SIGCONT);

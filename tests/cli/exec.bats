@@ -606,6 +606,35 @@ PY
   done
 }
 
+@test "the KILL after the TERM of a loss comes in time, also if lk is killed or stopped in between" {
+  for store in $stores; do
+    for signal in KILL STOP; do
+      fresh_store "$store"
+      rm -f term
+      start_exec --key k --ttl 60 --kill-after 2s -- bash -c 'trap "echo \${EPOCHREALTIME/./} >>term" TERM; echo $$ >child; '"$for_long" 2>err
+      wait_until 20 has_child
+      lk release --key k --force --yes -q
+      has_term() { [ -s term ]; }
+      wait_until 20 has_term
+      sleep 1.5
+      kill "-$signal" "$lk_pid"
+      child=$(cat child)
+      wait_until 20 is_gone "$child"
+      took=$((${EPOCHREALTIME/./} - $(head -n 1 term)))
+      echo "$signal: $took us"
+      [ "$took" -ge 1900000 ]
+      [ "$took" -lt 3200000 ]
+      case $signal in
+        KILL) ends_with 137 "$lk_pid" ;;
+        STOP)
+          kill -CONT "$lk_pid"
+          ends_with 79 "$lk_pid"
+          ;;
+      esac
+    done
+  done
+}
+
 @test "--on-lost kill: no TERM first" {
   for store in $stores; do
     fresh_store "$store"
