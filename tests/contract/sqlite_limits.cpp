@@ -1,4 +1,5 @@
 // Promise 2 where it costs something: what SQLite's verbs do while another process has the write lock.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -115,6 +116,66 @@ TEST_CASE("a verb that gets no write lock ends with its op_timeout") {
   const auto state = at.store->status(at.ask.claim.key).value();
   REQUIRE(state.by);
   CHECK(std::get<core::Held>(*state.by).owner == at.ask.claim.owner);
+}
+
+namespace {
+
+// As a process that is stopped while it opens the file: it holds the first lock of its index (UNIX_SHM_DMS, byte 128),
+// for which SQLite itself waits. An open file description lock, which keeps off this very process, too.
+class Opener {
+public:
+  explicit Opener(const std::string& path) : m_index(::open((path + "-shm").c_str(), O_RDWR | O_CLOEXEC)) {
+    set(F_WRLCK);
+  }
+  void goes_on() { set(F_UNLCK); }
+
+private:
+  void set(int type) {
+    struct flock lock {};
+    lock.l_type = static_cast<short>(type);
+    lock.l_start = 128;
+    lock.l_len = 1;
+    if (::fcntl(m_index.get(), F_OFD_SETLK, &lock) != 0) {
+      throw std::runtime_error("the index cannot be locked");
+    }
+  }
+  os::Fd m_index;
+};
+
+}  // namespace
+
+TEST_CASE("a verb that cannot open the file, as another one does and comes to no end, ends with its op_timeout") {
+  Scene at;
+  at.store->rest();
+  Opener opener(at.path);
+  at.limits.op_timeout = 150ms;
+  for (const Verb& verb : writing_verbs()) {
+    CAPTURE(verb.name);
+    const auto began = Clock::now();
+    const auto error = verb.run(at);
+    const auto took = Clock::now() - began;
+    REQUIRE(error);
+    CHECK(error->what == Trouble::timed_out);
+    CHECK(took >= 140ms);
+    CHECK(took < 1s);
+  }
+  // Nor does a signal wait for it.
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const os::Fd reading(ends[0]);
+  const os::Fd writing(ends[1]);
+  REQUIRE(::write(writing.get(), "x", 1) == 1);
+  at.limits.op_timeout = 20s;
+  at.limits.interrupt_fd = reading.get();
+  const auto began = Clock::now();
+  const auto error = trouble(at.store->acquire(at.ask));
+  REQUIRE(error);
+  CHECK(error->what == Trouble::interrupted);
+  CHECK(Clock::now() - began < 1s);
+
+  at.limits.interrupt_fd = -1;
+  opener.goes_on();
+  CHECK_FALSE(trouble(at.store->acquire(at.ask)));
 }
 
 TEST_CASE("an op_timeout that is changed between two verbs counts for the next") {

@@ -20,6 +20,9 @@ class Database {
 public:
   // `limits` outlives it. Connects nothing yet.
   Database(std::string path, bool durable, const core::Limits* limits);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
 
   const std::string& path() const noexcept { return m_path; }
 
@@ -63,7 +66,11 @@ public:
   core::StoreError translate(const SQLite::Exception& error) const;
 
 private:
+  // SQLite sleeps by itself, up to 10 s in all and deaf to signals, while another process opens the file or reads the
+  // log afresh and does not come to an end (walTryBeginRead in its source). In this file system its sleep is ours.
+  struct Vfs;
   static int on_busy(void* self, int tries);
+  std::chrono::microseconds time_left() const;
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
   core::Result<void> create();
@@ -76,6 +83,7 @@ private:
   std::string m_path;
   bool m_durable;
   const core::Limits* m_limits;
+  std::unique_ptr<Vfs> m_vfs;
   std::unique_ptr<SQLite::Database> m_connection;
   struct Prepared {
     Prepared(const SQLite::Database& connection, const char* sql) : text(sql), statement(connection, sql) {}
