@@ -66,7 +66,8 @@ public:
   void watch_deadline() noexcept;
   // Once the child is born: `pidfd` reaches the guardian also if lk dies right after this.
   void watch_child(int pidfd) noexcept;
-  // Once the page has a time to kill, before the TERM is out: what follows must come in time even if lk is stopped then.
+  // Once the page has a time to kill, before the TERM is out: what follows must come in time even if lk is stopped
+  // then.
   void watch_kill() noexcept;
   // Nothing is left for it to do: it dies while we go on.
   void dismiss() noexcept;
