@@ -107,8 +107,10 @@ TEST_CASE("a refused renewal stops the command at once and kills it after kill_a
     held.step(hold::Tick{}, start + 10s);
     CHECK(text(held.step(hold::RenewRefused{why}, start + 10100ms)) == told);
     CHECK(held.next() == start + 15100ms);
+    CHECK(held.kill_at() == start + 15100ms);
     CHECK(text(held.step(hold::Tick{}, start + 15100ms)) == "kill");
     CHECK_FALSE(held.next());
+    CHECK_FALSE(held.kill_at());
   }
 }
 

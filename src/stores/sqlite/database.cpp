@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -61,9 +62,7 @@ void configure_sqlite() { [[maybe_unused]] static const int once = ::sqlite3_con
 // The system's, under a name of its own.
 struct Database::Vfs : ::sqlite3_vfs {
   explicit Vfs(Database& owner)
-      : ::sqlite3_vfs(*::sqlite3_vfs_find(nullptr)),
-        database(owner),
-        name(fmt::format("lk {}", static_cast<const void*>(this))) {
+      : ::sqlite3_vfs(of_the_system()), database(owner), name(fmt::format("lk {}", static_cast<const void*>(this))) {
     zName = name.c_str();
     xSleep = &Vfs::sleep;
     ::sqlite3_vfs_register(this, 0);
@@ -71,6 +70,15 @@ struct Database::Vfs : ::sqlite3_vfs {
   ~Vfs() { ::sqlite3_vfs_unregister(this); }
   Vfs(const Vfs&) = delete;
   Vfs& operator=(const Vfs&) = delete;
+
+  // SQLite starts with the first question for one.
+  static const ::sqlite3_vfs& of_the_system() {
+    const ::sqlite3_vfs* const found = ::sqlite3_vfs_find(nullptr);
+    if (found == nullptr) {
+      throw std::bad_alloc();
+    }
+    return *found;
+  }
 
   // Once the verb's time is over it returns at once: SQLite gives up after a hundred tries.
   static int sleep(::sqlite3_vfs* self, int microseconds) {
@@ -346,6 +354,9 @@ int Database::why_no_descriptor() const noexcept {
 
 core::StoreError Database::translate(const SQLite::Exception& error) const {
   const std::string file = core::escaped(m_path);
+  const auto no_memory = [&file] {
+    return StoreError{Trouble::exhausted, fmt::format("cannot use {}: {}", file, std::strerror(ENOMEM))};
+  };
   switch (error.getErrorCode()) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -363,7 +374,7 @@ core::StoreError Database::translate(const SQLite::Exception& error) const {
       return {Trouble::corrupt,
               fmt::format("{} is not a database; nothing was changed, name another file with --store", file)};
     case SQLITE_NOMEM:
-      return {Trouble::exhausted, fmt::format("cannot use {}: {}", file, std::strerror(ENOMEM))};
+      return no_memory();
     case SQLITE_FULL:
       return {Trouble::full, fmt::format("no room to write {}", file)};
     case SQLITE_READONLY:
@@ -384,6 +395,9 @@ core::StoreError Database::translate(const SQLite::Exception& error) const {
       rlimit size{};
       const bool limited = ::getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY;
       const int code = error.getExtendedErrorCode();
+      if (code == SQLITE_IOERR_NOMEM) {
+        return no_memory();
+      }
       if (code == SQLITE_IOERR_SHMSIZE || (code == SQLITE_IOERR_WRITE && limited)) {
         return {Trouble::full, fmt::format("no room to write {} (disk, quota or file size limit)", file)};
       }
