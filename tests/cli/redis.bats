@@ -609,6 +609,8 @@ use_redis() {
 
 @test "one connection for each lk that holds or asks, two for one that waits" { # R44
   fresh_store redis
+  # From now on the server knows all scripts.
+  lk exec --key first -- true
   start_guarded --key k --ttl 60
   "$LK" block --key k --ttl 5 >token 3>&- &
   waiter=$!

@@ -1029,7 +1029,7 @@ TEST_CASE("redis wire: a host whose name cannot be asked for, as no file can be 
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   const StoreError error = trouble_at("redis://broken.test");
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(error.what == Trouble::unreachable);
+  CHECK(error.what == Trouble::exhausted);
   CHECK_THAT(error.detail, ContainsSubstring("host broken.test") && ContainsSubstring("Too many open files"));
 }
 
