@@ -82,12 +82,7 @@ struct Database::Vfs : ::sqlite3_vfs {
 
   // Once the verb's time is over it returns at once: SQLite gives up after a hundred tries.
   static int sleep(::sqlite3_vfs* self, int microseconds) {
-    Database& database = static_cast<Vfs*>(self)->database;
-    const std::chrono::microseconds left = database.time_left();
-    if (!database.m_interrupted && left > std::chrono::microseconds(0)) {
-      database.m_interrupted = pause(std::min(std::chrono::microseconds(microseconds), left),
-                                     database.m_limits != nullptr ? database.m_limits->interrupt_fd : -1);
-    }
+    static_cast<Vfs*>(self)->database.sleep(std::chrono::microseconds(microseconds));
     return microseconds;
   }
 
@@ -325,21 +320,21 @@ int Database::on_commit(void* self, ::sqlite3* /*connection*/, const char* /*nam
   return SQLITE_OK;
 }
 
-std::chrono::microseconds Database::time_left() const {
-  return op_timeout() -
-         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - m_verb_began);
+bool Database::sleep(std::chrono::microseconds span) {
+  const auto spent =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - m_verb_began);
+  const std::chrono::microseconds left = op_timeout() - spent;
+  if (m_interrupted || left <= std::chrono::microseconds(0)) {
+    return false;
+  }
+  m_interrupted = pause(std::min(span, left), m_limits != nullptr ? m_limits->interrupt_fd : -1);
+  return !m_interrupted;
 }
 
 int Database::on_busy(void* self, int tries) {
-  auto& database = *static_cast<Database*>(self);
-  const std::chrono::microseconds left = database.time_left();
-  if (left <= std::chrono::microseconds(0)) {
-    return 0;
-  }
-  const auto span = jittered(std::min(first_pause * (1 << std::min(tries, 8)), longest_pause));
-  database.m_interrupted =
-      pause(std::min(span, left), database.m_limits != nullptr ? database.m_limits->interrupt_fd : -1);
-  return database.m_interrupted ? 0 : 1;
+  return static_cast<Database*>(self)->sleep(jittered(std::min(first_pause * (1 << std::min(tries, 8)), longest_pause)))
+             ? 1
+             : 0;
 }
 
 // The errno of a file that could not be opened for want of a descriptor; 0: that was not it. SQLite knows it of the log

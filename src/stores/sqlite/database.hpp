@@ -70,7 +70,8 @@ private:
   // log afresh and does not come to an end (walTryBeginRead in its source). In this file system its sleep is ours.
   struct Vfs;
   static int on_busy(void* self, int tries);
-  std::chrono::microseconds time_left() const;
+  // For `span` at most, while there is time and nobody wants control back. Whether to try again.
+  bool sleep(std::chrono::microseconds span);
   static int on_commit(void* self, ::sqlite3* connection, const char* name, int pages);
   void open_file();
   core::Result<void> create();
