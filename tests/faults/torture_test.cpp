@@ -1,4 +1,5 @@
 // kill -9 and SIGSTOP at random moments: never two commands at once, never an orphan, never a lock beyond its time.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <thread>
 
 #include "os/child.hpp"
+#include "os/fd.hpp"
+#include "os/process.hpp"
 #include "support/catch.hpp"
 #include "support/run_lk.hpp"
 
@@ -29,6 +32,17 @@ support::Start probing(const Place& place, std::vector<std::string> options, std
   words.insert(words.end(), {"--", LK_PROBE, place.path("inside"), place.path("overlap")});
   words.insert(words.end(), how.begin(), how.end());
   return place.lk(std::move(words));
+}
+
+// Whether somebody holds SQLite's write lock (WAL_WRITE_LOCK, byte 120 of the index): stopped in that moment, he keeps
+// everybody from writing.
+bool is_being_written(const std::string& database) {
+  const os::Fd index(::open((database + "-shm").c_str(), O_RDWR | O_CLOEXEC));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_start = 120;
+  lock.l_len = 1;
+  return ::fcntl(index.get(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 // Everything lk started and has not buried, itself included.
@@ -98,7 +112,15 @@ TEST_CASE(
   for (int round = 0; round < std::max(1, rounds() / 100); ++round) {
     Run first(probing(place, {}, {}));
     REQUIRE(wait_until([&] { return support::child_of(first.pid()) != 0; }));
-    first.send(SIGSTOP);
+    REQUIRE(wait_until([&] {
+      first.send(SIGSTOP);
+      REQUIRE(wait_until([&] { return os::is_stopped({first.pid(), 0}); }));
+      const bool may_stay = !is_being_written(place.path("locks.db"));
+      if (!may_stay) {
+        first.send(SIGCONT);
+      }
+      return may_stay;
+    }));
     Run next(probing(place, {}, {"once"}));
     CHECK(next.status(10s) == 0);
     first.send(SIGCONT);
